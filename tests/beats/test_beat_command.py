@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from heartwheel.front.cli.app import run
 from support.gateway_double import GatewayDouble, gateway_double
 
 COMMANDS = {
@@ -214,6 +215,18 @@ def test_a_worker_lives_without_a_gateway(gateway: GatewayDouble) -> None:
     words = worker.communicate(timeout=30)[1]
     assert worker.returncode == 3
     assert words.count("was lost") == 1
+    assert f"was lost: {gateway.url} answered 503" in words
+    assert words.count("the failure (exit code 3) of member a of orders was not acknowledged: ") == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--session", "10"), ("--limit", "5"), ("--every", "daily"), ("--tcp", "99999"), ("--ok-exit", "a")],
+)
+def test_a_wrong_value_is_named_with_its_option(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Four options take a duration: `'10' must be a duration` did not say which of them is wrong."""
+    assert run(["beat", "--group", "o", "--to", "http://127.0.0.1:9", option, value, "--", "true"]) == 2
+    assert f"Invalid value: {option} " in capsys.readouterr().err
 
 
 def test_a_hung_worker_leaves_by_its_alive_file(gateway: GatewayDouble, tmp_path: Path) -> None:

@@ -332,12 +332,14 @@ class Beats:
                 self._failed = failed
             return sent
 
-    def _try(self, value: bytes) -> Exception | None:
-        """Send a record; return why it was lost, if it was."""
+    def _try(self, value: bytes, *, last: bool = False) -> Exception | None:
+        """Send a record; return why it was lost, if it was. Of the last one the caller reports that."""
         try:
             self._sender.send(self.member.key, value)
         except Exception as error:  # noqa: BLE001 - a thread that ends at a mistake would expire a worker that lives
-            self._note_lost(error)
+            self.lost += 1
+            if not last:
+                self._note_lost(error)
             if not isinstance(error, LostError):
                 self._sender.close()
             return error
@@ -349,7 +351,6 @@ class Beats:
         return None
 
     def _note_lost(self, error: Exception) -> None:
-        self.lost += 1
         if not self._out:
             self._out = True
             _log.warning("a beat of member %s of %s was lost: %s", self.member.member_id, self.member.group_id, error)
@@ -369,29 +370,38 @@ class Beats:
         """Leave, if that takes no longer than a worker may be kept from its end."""
         held = self._overdue or self._held
         reason = f"{reason}; {held}" if held else reason
+        what = f"failure ({reason})" if failed else "success" if self.is_job else "leave"
+        who = self.member.member_id, self.member.group_id
         # A beat that is under way must not arrive after the leave.
         if not self._sending.acquire(timeout=_JOB_LEAVE_S if self.is_job else _UNDER_WAY_S):
-            words = "member %s of %s did not leave: its last beat has no answer yet"
-            _log.warning(words, self.member.member_id, self.member.group_id)
+            end = "did not leave" if what == "leave" else f"did not report its {what}"
+            where = getattr(self._sender, "to", "")
+            words = "member %s of %s %s: its last beat has no answer yet%s"
+            _log.warning(words, *who, end, where and f" from {where}")
             return
         try:
-            self._send_to_the_end(self._last_words(reason, failed=failed))
+            error = self._send_to_the_end(self._last_words(reason, failed=failed))
+            if error is not None:
+                _log.warning("the %s of member %s of %s was not acknowledged: %s", what, *who, error)
             self._sender.close()
         finally:
             self._sending.release()
 
-    def _send_to_the_end(self, value: bytes) -> None:
-        """Send the last record, and again while it is lost and there is time; a job's comes only once in its period."""
+    def _send_to_the_end(self, value: bytes) -> Exception | None:
+        """Send the last record, and again while it is lost and there is time; return why it was lost, if it was.
+
+        A job's comes only once in its period, so there is more time for it.
+        """
         left_s = _JOB_LEAVE_S if self.is_job else _LEAVE_S
         until_s = time.monotonic() + left_s
         usual_s = getattr(self._sender, "timeout_s", None)
         while True:
             if usual_s is not None:
                 self._sender.timeout_s = min(usual_s, _LEAVE_S, left_s)  # type: ignore[attr-defined]  # not all senders have it
-            error = self._try(value)
+            error = self._try(value, last=True)
             left_s = until_s - time.monotonic() - _LEAVE_RETRY_S
             if left_s <= 0 or not isinstance(error, LostError) or isinstance(error, RefusedError):
-                return
+                return error
             time.sleep(_LEAVE_RETRY_S)
 
     def _last_words(self, reason: str, *, failed: bool) -> bytes:

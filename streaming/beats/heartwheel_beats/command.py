@@ -109,12 +109,21 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
     """
     logging.basicConfig(level=logging.WARNING, format="heartwheel: %(message)s")
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    for option, text in {
+        "session": session,
+        "start-timeout": start_timeout,
+        "every": every,
+        "grace": grace,
+        "limit": limit,
+    }.items():
+        if text is not None:
+            _check_duration(option, text)
     supervisor, checks = Supervisor(), list[Check]()
     if alive_file is not None:
         checks.append(AliveFile(alive_file, parse_duration_ms(session) / 1000))
     if tcp is not None:
         if not 0 < tcp < 2**16:
-            raise ValueError(f"{tcp} is no port")
+            raise ValueError(f"--tcp {tcp} is no port: it must be 1 to 65535")
         checks.append(TcpPort(tcp))
     if check is not None:
         checks.append(Command(check, supervisor.run))
@@ -129,8 +138,16 @@ def beat_for(  # noqa: PLR0913 - the options of a command, all named
         return supervisor.supervise(worker, beats, checks, start_s=start_s, ok_codes=ok_codes)
 
 
+def _check_duration(option: str, text: str) -> None:
+    """Raise a `ValueError` that names the option if its value is no duration."""
+    try:
+        parse_duration_ms(text)
+    except ValueError as error:
+        raise ValueError(f"--{option} {error}") from None
+
+
 def _codes(text: str) -> list[int]:
     words = [word.strip() for word in text.split(",")]
     if not all(re.fullmatch("[0-9]{1,3}", word) and int(word) < 256 for word in words):
-        raise ValueError(f"{text!r} are no exit codes such as 0,143")
+        raise ValueError(f"--ok-exit {text!r} are no exit codes such as 0,143")
     return [int(word) for word in words]

@@ -43,8 +43,8 @@ class RefusedError(LostError):
 class Sender(Protocol):
     """Send records, one at a time.
 
-    A sender may have an attribute `timeout_s`: how long one record may take, seconds. It is lowered for the last record
-    of a member.
+    A sender may have two attributes. `timeout_s` is how long one record may take, seconds; it is lowered for the last
+    record of a member. `to` is where records go, for messages.
     """
 
     def send(self, key: bytes, value: bytes) -> None:
@@ -103,6 +103,7 @@ class HttpSender:
             raise BeatsError(f"the gateway's address is wrong: {error}") from None
         if not host or parts.username or parts.query:
             raise BeatsError("the gateway's address must be http:// or https://, a host, and perhaps a port and a path")
+        self.to = f"{parts.scheme}://{parts.netloc}{parts.path}"
         self._path = parts.path.rstrip("/") + "/beat"
         self._headers = {"content-type": "application/json"}
         if token:
@@ -152,10 +153,12 @@ class HttpSender:
             self._connection.close()
             refused = 400 <= answer.status < 500 and answer.status != _TOO_MANY_REQUESTS
             kind = RefusedError if refused else LostError
-            raise kind(f"the gateway answered {answer.status}: {_answered(words)}")
+            raise kind(f"{self.to} answered {answer.status}: {_answered(words)}")
 
     def _words(self, error: Exception) -> str:
-        return f"no answer within {self.timeout_s:g} s" if isinstance(error, TimeoutError) else _words(error)
+        if isinstance(error, TimeoutError):
+            return f"no answer from {self.to} within {self.timeout_s:g} s"
+        return f"no gateway answers at {self.to} ({_words(error)}); hint: is it up, is the address right?"
 
 
 class KafkaSender:
@@ -184,6 +187,7 @@ class KafkaSender:
         except ImportError:
             raise BeatsError("kafka-python is not installed: pip install 'heartwheel-beats[kafka]'") from None
         self._make, self._error = kafka.KafkaProducer, kafka.errors.KafkaError
+        self.to = f"Kafka at {bootstrap}"
         self._topic, self.timeout_s = topic, timeout_s
         self._settings = {
             "bootstrap_servers": bootstrap.split(","),
@@ -208,7 +212,8 @@ class KafkaSender:
             self._producer.send(self._topic, value, key).get(self.timeout_s)
         except (self._error, OSError) as error:
             self.close()
-            raise LostError(_words(error)) from error
+            hint = "is the broker up, is the address right, does it ask for TLS or a login?"
+            raise LostError(f"no acknowledgement from {self.to} ({_words(error)}); hint: {hint}") from error
 
     def close(self) -> None:
         """Close the producer; what it has not sent is given up."""
@@ -246,4 +251,6 @@ def _answered(body: bytes) -> str:
 
 
 def _words(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:300]
+    """Return an error for people; its class only where it has no words of its own."""
+    words = getattr(error, "strerror", None) or str(error)
+    return (words or type(error).__name__)[:300]
