@@ -116,7 +116,7 @@ class Beats:
         return self._state == "beating"
 
     def progress(self) -> None:
-        """Tell that work goes on; cheap, and fine from any thread.
+        """Report that the work makes progress; cheap, and safe from any thread.
 
         Raises:
             ValueError: these beats do not know how long a piece of work may take.
@@ -210,7 +210,7 @@ class Beats:
         await _in_thread(lambda: self._leave_by(error))
 
     def __call__(self, function: F) -> F:
-        """Let a function or a coroutine function beat while it runs; every call is a member with beats of its own.
+        """Wrap a function or a coroutine function so that it beats while it runs; each call is a member of its own.
 
         Raises:
             TypeError: it is a generator function, whose call is over before its work begins.

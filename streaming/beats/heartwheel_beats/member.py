@@ -75,7 +75,7 @@ def next_incarnation() -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """Hold who beats.
+    """The member that beats.
 
     Args:
         group_id: the group, never empty.
@@ -83,7 +83,7 @@ class Member:
         session_timeout_ms: how long it may be silent, milliseconds.
         client_id: shown to people.
         client_host: shown to people.
-        incarnation: which start of the worker this is, so that what arrives late of the one before is known as that.
+        incarnation: which start of the worker this is; it identifies late heartbeats of the previous one.
 
     Raises:
         ValueError: an id is empty.

@@ -29,15 +29,15 @@ _TOO_MANY_REQUESTS: Final = 429
 
 
 class BeatsError(Exception):
-    """Tell that beats cannot be sent as they were set up."""
+    """Beats cannot be sent with this setup."""
 
 
 class LostError(BeatsError):
-    """Tell that a record was not acknowledged."""
+    """A record was not acknowledged."""
 
 
 class RefusedError(LostError):
-    """Tell that a record was refused, as it would be again."""
+    """A record was refused, and would be refused again."""
 
 
 class Sender(Protocol):

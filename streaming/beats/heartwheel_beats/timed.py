@@ -38,7 +38,7 @@ class TimedConnection(http.client.HTTPConnection):
     deadline = Deadline(0)
 
     def set_timeout(self) -> None:
-        """Let the next step of an open connection end at the deadline."""
+        """Limit the next step of an open connection to the time left before the deadline."""
         if self.sock is not None:
             self.sock.settimeout(self.deadline.left_s())
 

@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether an address to listen on can be reached from this machine alone.
+    """Return whether an address to listen on can be reached only from this machine.
 
     Args:
         host: a name or an IP address, one of IPv6 also in brackets. Of names only `localhost` is known.

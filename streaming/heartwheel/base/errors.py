@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class HeartwheelError(Exception):
-    """Tell a person what went wrong, and what would help; the command line prints it without a traceback.
+    """An error for a person to read, with a hint; the command line prints it without a traceback.
 
     Args:
         message: what happened, with the value and the place, in one sentence without a full stop.

@@ -66,7 +66,7 @@ class Worker:
         return self._stopping.wait(seconds)
 
     def end(self) -> None:
-        """Tell the function to return, and do not wait for it."""
+        """Ask the function to return, without waiting for it."""
         self._stopping.set()
 
     def join(self) -> None:
@@ -75,7 +75,7 @@ class Worker:
             self._thread.join(self._close_s)
 
     def stop(self) -> None:
-        """Tell the function to return, and wait until it has."""
+        """Ask the function to return, and wait until it has."""
         self.end()
         self.join()
 

@@ -77,13 +77,14 @@ class FirmManager(KafkaConnectionManager):  # type: ignore[misc]  # kafka-python
 
 
 def _with_last_words(receive: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[bytes, Any]]:
-    """Let what came before the end of a connection be read before its end is.
+    """Wrap a read so that bytes that arrive together with an error are returned; the next read returns the error.
 
-    A broker says why it refuses a login, and then closes. Where both come in one read, as to a client that is slow,
-    kafka-python drops the words: the login would look like a broker that is down (`test_last_words_are_heard`).
+    A broker answers why it refuses a login, and then closes the connection. A slow client gets both in one read, of
+    which kafka-python would drop the answer: the login would look like a broker that is down
+    (`test_last_words_are_heard`).
 
     Args:
-        receive: gives the bytes that came, and the error that ended the connection.
+        receive: returns the bytes that arrived, and the error that ended the connection.
     """
 
     def heard() -> tuple[bytes, Any]:

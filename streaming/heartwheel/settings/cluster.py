@@ -34,9 +34,9 @@ def cluster_properties(settings: Settings) -> dict[str, str]:
 
 
 def lacks_secret(settings: Settings) -> bool:
-    """Tell whether a standalone cluster is to be asked for a secret that nobody has given.
+    """Return whether the configuration names a standalone cluster that needs a secret, but no secret.
 
-    Of `submitted` nobody knows what it will be; Spark itself refuses to start without a secret that it needs.
+    The master `submitted` is only known when the job starts; Spark itself then refuses to start without a secret.
     """
     properties = cluster_properties(settings) | dict(settings.spark.conf)
     return (

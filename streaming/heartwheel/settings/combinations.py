@@ -14,12 +14,12 @@ from heartwheel.wire.group_settings import OVERRIDES, least_of, split_override
 
 
 class Rule(NamedTuple):
-    """Hold one rule over several keys.
+    """A rule over several keys.
 
     Args:
         path: the key that is blamed.
         others: the other keys it looks at; a rule is left out while one of its keys is wrong by itself.
-        broken: tells whether a configuration breaks it.
+        broken: returns whether a configuration breaks it.
         message: what is wrong, in words that may depend on the configuration.
         hint: what to do about it.
     """

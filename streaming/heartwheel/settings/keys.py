@@ -70,7 +70,7 @@ def table_of(path: str) -> str | None:
 
 
 def is_section(path: str) -> bool:
-    """Tell whether a path names a section, or a section that holds sections."""
+    """Return whether a path names a section, or a section that contains sections."""
     return any(section == path or section.startswith(path + ".") for section in SECTIONS)
 
 

@@ -28,7 +28,7 @@ from heartwheel.settings.secret import holds_secret, is_reference, is_secret, sh
 
 
 class Assignment(NamedTuple):
-    """Hold one value that a layer sets.
+    """A value that a layer sets.
 
     Args:
         path: the dotted key; of an entry of a free table, the table's path and the entry's own dotted name.

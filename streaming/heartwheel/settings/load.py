@@ -24,7 +24,7 @@ DEFAULT_CONFIG: Final = Path("conf/heartwheel.toml")
 
 
 class LoadedSettings(NamedTuple):
-    """Hold a configuration that was checked, and where each of its values comes from.
+    """A checked configuration, with the layer that each value comes from.
 
     Args:
         settings: the values.

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 
 def is_local(location: str) -> bool:
-    """Tell whether a location is a folder of a machine, written as a path or as `file:///path`."""
+    """Return whether a location is a local folder, written as a path or as `file:///path`."""
     return "://" not in location or location.startswith("file://")
 
 
@@ -41,5 +41,5 @@ def folder_of(location: str) -> Path:
 
 
 def runs_elsewhere(master: str) -> bool:
-    """Tell whether a Spark master runs the work in processes that may be on other machines."""
+    """Return whether a Spark master runs the work in processes that may be on other machines."""
     return not master.startswith("local")

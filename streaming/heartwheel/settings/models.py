@@ -28,7 +28,7 @@ def key_of(attribute: str) -> str:
 
 
 class Section(BaseModel):
-    """Hold one section of the configuration; frozen, and strict about types and keys."""
+    """One section of the configuration; frozen, and strict about types and keys."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -62,7 +62,7 @@ class TopicSettings(Section):
 
 
 class KafkaSettings(Section):
-    """Say where Kafka is and how to talk to it.
+    """Where Kafka is, and how to connect to it.
 
     Args:
         bootstrap_servers: `host:port`, several with commas.
@@ -182,7 +182,7 @@ class CoordinatorSettings(Section):
 
 
 class CheckpointSettings(Section):
-    """Say where the job keeps its offsets and its state.
+    """Where the job keeps its offsets and its state.
 
     Args:
         location: a folder, or an address that Spark can write to.
@@ -440,7 +440,7 @@ class GatewaySettings(Section):
 
 
 class GroupSettings(Section):
-    """Say what is known of groups beforehand, for who shows them.
+    """What is known about groups in advance, for the commands and pages that show them.
 
     Args:
         expected_members: how many members groups should have, by the group's id.
@@ -456,7 +456,7 @@ class DemoSettings(Section):
 
 
 class Settings(Section):
-    """Hold the whole configuration, checked."""
+    """The whole configuration, checked."""
 
     kafka: KafkaSettings = KafkaSettings()
     engine: EngineSettings = EngineSettings()

@@ -23,7 +23,7 @@ class Layer(enum.StrEnum):
 
 
 class Origin(NamedTuple):
-    """Hold where one value comes from.
+    """Where a value comes from.
 
     Args:
         layer: which layer set it.
@@ -41,7 +41,7 @@ DEFAULT_ORIGIN: Final = Origin(Layer.DEFAULT)
 
 
 class SettingProblem(NamedTuple):
-    """Hold one thing that is wrong.
+    """One problem of a configuration.
 
     Args:
         path: the dotted key, such as `engine.shards`; empty where no key is to blame.
@@ -64,7 +64,7 @@ class SettingProblem(NamedTuple):
 
 
 class SettingsError(HeartwheelError):
-    """Tell everything that is wrong with a configuration, at once.
+    """A configuration is wrong; the message lists all its problems.
 
     Args:
         problems: at least one, in the order of the layers.

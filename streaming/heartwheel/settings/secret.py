@@ -26,12 +26,12 @@ _JVM_OPTION: Final = re.compile(r"""(-D([^\s=]+)=)("[^"]*"|'[^']*'|\S+)""")
 
 
 def is_secret(path: str) -> bool:
-    """Tell by its name whether a setting holds a secret, such as a password or a JAAS line."""
+    """Return whether a setting's name says that it holds a secret, such as a password or a JAAS line."""
     return _SECRET.search(path) is not None
 
 
 def holds_secret(path: str, value: object) -> bool:
-    """Tell whether a setting is a secret, or has one in it as an option of a JVM, such as `-Dstore.password=...`."""
+    """Return whether a setting is a secret, or contains one as a JVM option, such as `-Dstore.password=...`."""
     return is_secret(path) or (isinstance(value, str) and masked(value) != value)
 
 
@@ -46,7 +46,7 @@ def secrets_within(text: str) -> list[str]:
 
 
 def is_reference(value: object) -> bool:
-    """Tell whether a secret's value names the file that it lies in."""
+    """Return whether a secret's value names the file that holds the secret."""
     return isinstance(value, str) and value.startswith(FILE_PREFIX)
 
 

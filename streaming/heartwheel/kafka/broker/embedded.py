@@ -168,7 +168,7 @@ class EmbeddedKafka:
             wait_until_stopped(self._process.pid)
 
     def resume(self) -> None:
-        """Let a paused broker go on."""
+        """Resume a paused broker."""
         self._signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:
