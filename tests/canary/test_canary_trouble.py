@@ -61,7 +61,7 @@ def test_the_job_tells_the_objective() -> None:
     of = canary()
     of._hear(topic_rows(job(trigger_interval_ms=5_000, tick_interval_ms=200)))
     of._take_heard()
-    assert of._flock.figures(enabled=True).objective_ms == 10_300
+    assert of._members.figures(enabled=True).objective_ms == 10_300
 
 
 def test_what_others_are_told_is_not_kept() -> None:

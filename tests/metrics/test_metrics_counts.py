@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.readers.canary.flock import CanaryMembers
 from heartwheel.readers.canary.judge import CanaryOutcome, JudgedOutcome
+from heartwheel.readers.canary.members import CanaryMembers
 from heartwheel.readers.canary.plan import plan_of
 from heartwheel.readers.metrics import Metrics
 from heartwheel.readers.metrics.groups import OTHER, GroupLabels
@@ -193,8 +193,8 @@ def test_kafka_is_up_or_down_or_not_asked_yet() -> None:
 def test_outcomes_of_the_canary_are_counted() -> None:
     """Every outcome counts once; only silences that ended in an expiration have a lateness."""
     of = metrics()
-    flock = CanaryMembers(plan_of(Settings()), member_id="c", missed_after_ms=1, objective_ms=1)
-    of.canary.watch(lambda: flock.figures(enabled=True))
+    members = CanaryMembers(plan_of(Settings()), member_id="c", missed_after_ms=1, objective_ms=1)
+    of.canary.watch(lambda: members.figures(enabled=True))
     for judged in (
         JudgedOutcome(CanaryOutcome.IN_TIME, T0, 900),
         JudgedOutcome(CanaryOutcome.LATE, T0, 9_000),
@@ -202,7 +202,7 @@ def test_outcomes_of_the_canary_are_counted() -> None:
         JudgedOutcome(CanaryOutcome.FALSE, T0, -4_000, "alive"),
         JudgedOutcome(CanaryOutcome.VOID, T0, None, "Kafka did not answer"),
     ):
-        of.canary.on_judged(flock.plan.probes[0], judged)
+        of.canary.on_judged(members.plan.probes[0], judged)
     assert series(of, "heartwheel_canary_probes_total", "outcome") == dict.fromkeys(CanaryOutcome, 1)
     assert value(of, "heartwheel_canary_lateness_seconds_sum") == pytest.approx(9.9)
     assert value(of, "heartwheel_canary_pending") == 0

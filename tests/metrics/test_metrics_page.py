@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parsed
 
-from heartwheel.readers.canary.flock import CanaryMembers
+from heartwheel.readers.canary.members import CanaryMembers
 from heartwheel.readers.canary.plan import plan_of
 from heartwheel.readers.live.trouble import GroupsInTrouble, Trouble, TroubledGroup, TroubleKind
 from heartwheel.readers.metrics import Metrics, catalogue
@@ -33,8 +33,8 @@ def full() -> Metrics:
     row = job(ticker=msgspec.structs.replace(ticker, silent_count=1, silent=(silent,), skew_ms=2))
     of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a"), status(), row))
     of.link(True)
-    flock = CanaryMembers(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
-    of.canary.watch(lambda: flock.figures(enabled=True))
+    members = CanaryMembers(plan_of(settings), member_id="c", missed_after_ms=1, objective_ms=1)
+    of.canary.watch(lambda: members.figures(enabled=True))
     of.watch_groups(lambda: _troubled(known=True))
     return of
 

@@ -63,10 +63,10 @@ MUTANTS: Final = (
     Mutant(
         "a group is renewed by an outage before what comes before it has been read",
         f"{_ENGINE}/engine/shard/pending_renewals.py",
-        '        ready &= self._groups["owed"][seen] == 0\n',
+        '        ready &= self._groups["renewal_pending"][seen] == 0\n',
         "        ready[:] = True\n",
         "P1",
-        f"{_TRACK}[a renewal that is owed]",
+        f"{_TRACK}[a pending renewal]",
     ),
     Mutant(
         "a stable group's time for syncs runs through an outage",
@@ -232,7 +232,7 @@ MUTANTS: Final = (
         f"{_SHARD_TIME}::test_p3_a_group_seen_in_a_partition_only_after_its_outage_is_not_renewed[True]",
     ),
     Mutant(
-        "what waits of a group that is forgotten still waits for the renewals that it was owed",
+        "the waiting records of a forgotten group still wait for its pending renewals",
         f"{_ENGINE}/engine/shard/shard.py",
         "if self._pending.carry_over(waiting, route) or forgotten:",
         "if self._pending.carry_over(waiting, route):",
@@ -816,7 +816,7 @@ MUTANTS: Final = (
         f"{_EPOCH_POLLS}::test_others_that_come_are_none",
     ),
     Mutant(
-        "a group that is forgotten and begins again is owed no renewal any more",
+        "a group that is forgotten and begins again loses its pending renewals",
         f"{_ENGINE}/engine/shard/pending_renewals.py",
         "                self._forgotten[group_id], found = pending, True\n",
         "                found = True\n",

@@ -169,7 +169,7 @@ def test_p3_outages_renew_the_same_sessions_however_they_are_read() -> None:
 def test_p3_outages_renew_the_same_sessions_of_groups_in_two_partitions_however_they_are_read() -> None:
     """P3: a group is renewed if a record from there was applied before, since it began, wherever a batch ends."""
     config = dataclasses.replace(SLOW, empty_group_retention_ms=2_000)
-    # In the first one a group is forgotten that is owed a renewal, while records of it wait for that.
+    # In the first one a group with a pending renewal is forgotten while its records wait for that renewal.
     for seed in (42, *range(EXAMPLES // 3)):
         dice = Random(seed)
         log = _log_with_outages(dice, 1)

@@ -85,7 +85,7 @@ _AT_LEAST: Final = {
         "downtime short",
         "written again",
         "topic grows",
-        *(f"fault feed {woe}" for woe in (FeedFaultKind.LAGS, FeedFaultKind.MISSES)),
+        *(f"fault feed {kind}" for kind in (FeedFaultKind.LAGS, FeedFaultKind.MISSES)),
         *(f"fault {what}" for what in ("forged feed", "mark lost")),
         *(f"fed group {what}" for what in ("heard by two feeds", "judged")),
         *(f"feed {what}" for what in ("hears of a parked join or sync", "holds a group back", "tells of a move")),

@@ -82,15 +82,15 @@ def test_a_feed_keeps_its_word() -> None:
 def test_what_befalls_a_feed() -> None:
     """A feed that lags passes on everything; one that misses something says so; one that repeats writes it twice."""
     heard = [_heard(true_ms) for true_ms in (100, 1_200, 2_300)]
-    for woe, times in (
+    for kind, times in (
         (FeedFaultKind.LAGS, {100, 1_200, 2_300}),
         (FeedFaultKind.MISSES, {100, 2_300}),
         (FeedFaultKind.FALLS_SILENT, {100}),
     ):
-        writes = passed_on(_plan("one", troubles=(FeedFault(1_100, 2_000, woe),)), heard, Story())
+        writes = passed_on(_plan("one", troubles=(FeedFault(1_100, 2_000, kind),)), heard, Story())
         assert set(_times(writes)) == times
         gaps = {mark.since_ms - T0 for write in writes if (mark := read_mark(write.value)) is not None}
-        assert gaps == ({0, 2_000} if woe is FeedFaultKind.MISSES else {0})
+        assert gaps == ({0, 2_000} if kind is FeedFaultKind.MISSES else {0})
     plan = _plan("one", repeats=1.0)
     assert _times(passed_on(plan, heard[:1], Story())) == [100, 100]
 

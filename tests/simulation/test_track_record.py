@@ -13,7 +13,7 @@ import pytest
 from heartwheel.proof.simulation import simulate
 
 FOUND_AGAIN: Final = {
-    "a renewal that is owed": 43,
+    "a pending renewal": 43,
     "a refused failure": 4981,
     "syncs of a stable group": 838,
     "two loads in one millisecond": 1899,

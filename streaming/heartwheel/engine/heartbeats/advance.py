@@ -106,7 +106,7 @@ def advance_shard(
         blob,
     )
     stepped_back_ms = shard.time.stepped_back_ms()
-    return row, _output(outcome, rejects, status, standing=len(shard.standing()), stepped_back_ms=stepped_back_ms)
+    return row, _output(outcome, rejects, status, standing=len(shard.stalled()), stepped_back_ms=stepped_back_ms)
 
 
 def _refused(config: JobConfig, refusal: Refusal) -> Reject:

@@ -86,7 +86,7 @@ class OperationShard:
         self._watermarks = Watermarks(
             remembered_ms=limits.remembered_ms,
             timeout_ms_max=limits.timeout_ms_max,
-            marks_max=limits.watermarks_max,
+            watermarks_max=limits.watermarks_max,
             encoded=state.watermarks,
         )
         self._ended: list[Ended] = []
@@ -165,7 +165,7 @@ class OperationShard:
         if event.type is OperationEventType.WATCH:
             self._watch(event, entry)
         elif event.type is OperationEventType.HIGH_WATERMARK:
-            self._tell(event, entry)
+            self._update_watermark(event, entry)
         elif event.key:
             self._complete_key(event.key, entry.time_ms)
         else:
@@ -186,8 +186,8 @@ class OperationShard:
         if satisfied:
             self._end(row, operation, Ending.COMPLETED, entry.time_ms)
 
-    def _tell(self, event: OperationEvent, entry: OperationEntry) -> None:
-        if not self._watermarks.tell(event.key, event.offset or 0, event.size_bytes, entry.time_ms):
+    def _update_watermark(self, event: OperationEvent, entry: OperationEntry) -> None:
+        if not self._watermarks.update(event.key, event.offset or 0, event.size_bytes, entry.time_ms):
             words = f"the shard remembers {self._limits.watermarks_max} high watermarks"
             self._refuse(entry, RejectCause.SHARD_FULL, words)
             return

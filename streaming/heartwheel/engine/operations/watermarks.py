@@ -19,12 +19,12 @@ class HighWatermark(msgspec.Struct, frozen=True, array_like=True):
     Args:
         offset: its offset.
         size_bytes: bytes before it.
-        heard_ms: effective time of the last record that named it, new or not, epoch ms.
+        reported_ms: effective time of the last record that named it, new or not, epoch ms.
     """
 
     offset: int
     size_bytes: int
-    heard_ms: int
+    reported_ms: int
 
 
 _decode = msgspec.msgpack.Decoder(dict[str, HighWatermark]).decode
@@ -37,27 +37,27 @@ class Watermarks:
     Args:
         remembered_ms: how long one is known after the last word of it, ms.
         timeout_ms_max: longest timeout of an operation: so long one may still be asked for after that, ms.
-        marks_max: most that are remembered.
+        watermarks_max: most that are remembered.
         encoded: what `encode` returned; it is not decoded before somebody asks.
     """
 
-    def __init__(self, *, remembered_ms: int, timeout_ms_max: int, marks_max: int, encoded: bytes = b"") -> None:
+    def __init__(self, *, remembered_ms: int, timeout_ms_max: int, watermarks_max: int, encoded: bytes = b"") -> None:
         self._remembered_ms = remembered_ms
         self._kept_ms = remembered_ms + timeout_ms_max
-        self._marks_max = marks_max
+        self._watermarks_max = watermarks_max
         self._encoded = encoded
         self._decoded: dict[str, HighWatermark] | None = None
 
     def __len__(self) -> int:
-        return len(self._marks)
+        return len(self._watermarks)
 
     @property
-    def _marks(self) -> dict[str, HighWatermark]:
+    def _watermarks(self) -> dict[str, HighWatermark]:
         if self._decoded is None:
             self._decoded = _decode(self._encoded) if self._encoded else {}
         return self._decoded
 
-    def tell(self, key: str, offset: int, size_bytes: int | None, now_ms: int) -> bool:
+    def update(self, key: str, offset: int, size_bytes: int | None, now_ms: int) -> bool:
         """Take in a high watermark; an older one only confirms what is known.
 
         Args:
@@ -69,16 +69,16 @@ class Watermarks:
         Returns:
             Whether there was room to remember it.
         """
-        before = self._marks.get(key)
-        if before is None and len(self) >= self._marks_max:
+        before = self._watermarks.get(key)
+        if before is None and len(self) >= self._watermarks_max:
             self.forget(now_ms)
-            if len(self) >= self._marks_max:
+            if len(self) >= self._watermarks_max:
                 return False
-        if before is None or now_ms >= before.heard_ms + self._remembered_ms:
+        if before is None or now_ms >= before.reported_ms + self._remembered_ms:
             before = HighWatermark(0, 0, now_ms)
         position = Position(offset, before.size_bytes if size_bytes is None else size_bytes)
         newest = max(position, Position(before.offset, before.size_bytes))
-        self._marks[key] = HighWatermark(newest.offset, newest.size_bytes, now_ms)
+        self._watermarks[key] = HighWatermark(newest.offset, newest.size_bytes, now_ms)
         return True
 
     def known_at(self, keys: Iterable[str], watched_ms: int) -> Partitions[str]:
@@ -90,15 +90,19 @@ class Watermarks:
         """
         partitions: Partitions[str] = Partitions()
         for key in keys:
-            mark = self._marks.get(key)
-            if mark is not None and watched_ms < mark.heard_ms + self._remembered_ms:
-                partitions.replicate(key, Position(mark.offset, mark.size_bytes))
+            watermark = self._watermarks.get(key)
+            if watermark is not None and watched_ms < watermark.reported_ms + self._remembered_ms:
+                partitions.replicate(key, Position(watermark.offset, watermark.size_bytes))
         return partitions
 
     def forget(self, now_ms: int) -> None:
         """Drop those that no operation, waiting or to come, can know any more."""
-        kept = {key: mark for key, mark in self._marks.items() if now_ms < mark.heard_ms + self._kept_ms}
-        if len(kept) < len(self._marks):
+        kept = {
+            key: watermark
+            for key, watermark in self._watermarks.items()
+            if now_ms < watermark.reported_ms + self._kept_ms
+        }
+        if len(kept) < len(self._watermarks):
             self._decoded = kept
 
     def encode(self) -> bytes:

@@ -178,13 +178,13 @@ class ArrivingCrowd:
         new_ids = {event.member_id for event in events}
         if len(new_ids) < len(events) or (size and not new_ids.isdisjoint(self._ids_of(row))):
             return None
-        marks, times = log.fingerprint[found.first[here]].tolist(), found.time_ms[here]
+        fingerprints, times = log.fingerprint[found.first[here]].tolist(), found.time_ms[here]
         if group.loads and int(times[0]) <= group.loaded_ms:
             return None  # the verdicts in the millisecond of a load are counted
         timeouts = [event.session_timeout_ms or self._config.default_session_timeout_ms for event in events]
         if (times + timeouts <= found.newest_ms[here]).any():
             return None  # its session may have ended within the batch
-        arrivals = list(zip(events, times.tolist(), marks, strict=True))
+        arrivals = list(zip(events, times.tolist(), fingerprints, strict=True))
         members = arrive_at_once(group, size, arrivals, self._config, self._emit)
         for member, rest in zip(members, rests_of(events), strict=True):
             member.heartbeat = rest
@@ -194,7 +194,7 @@ class ArrivingCrowd:
         self._groups["state"][row] = STATE_NUMBERS.index(group.state)
         self._groups.text.write(row, group_id, group_detail(group))
         at = self._members.allocate_many(len(members))
-        for name, values in (("group", row), ("timeout_ms", timeouts), ("fingerprint", marks)):
+        for name, values in (("group", row), ("timeout_ms", timeouts), ("fingerprint", fingerprints)):
             self._members[name][at] = values
         ids = [event.member_id for event in events]
         self._members.text.write_many(at, ids, list(map(member_detail, members)))

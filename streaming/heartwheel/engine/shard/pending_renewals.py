@@ -28,7 +28,7 @@ class PendingRenewals:
     """The outages whose renewal is pending for each group.
 
     Args:
-        groups: the table of groups; its column `owed` marks those with an entry.
+        groups: the table of groups; its column `renewal_pending` marks those with an entry.
         group_times: how far each group has been read.
         pending: outages by the group's row, the earliest first.
     """
@@ -37,6 +37,7 @@ class PendingRenewals:
         self._groups = groups
         self._group_times = group_times
         self._pending = pending
+        groups["renewal_pending"][list(pending)] = 1
         rows = self._rows()
         self._ids = dict(zip(rows.tolist(), groups.text.ids(rows), strict=True))
         self._forgotten: dict[str, list[Outage]] = {}
@@ -70,7 +71,7 @@ class PendingRenewals:
             seen = np.array([row for row, group_id in ids if group_id == outage.group_id], np.intp)
         had_records = self._group_times.had_records(seen, outage.partition)
         ready = self._group_times.read_beyond(seen, outage.before_ms, outage.partition, time, decided)
-        ready &= self._groups["owed"][seen] == 0
+        ready &= self._groups["renewal_pending"][seen] == 0
         late = seen[~ready]
         self._ids |= zip(late.tolist(), self._groups.text.ids(late), strict=True)
         for row in late.tolist():
@@ -84,7 +85,7 @@ class PendingRenewals:
             at = np.array([row])
             if self._group_times.read_beyond(at, outage.before_ms, outage.partition, time, decided)[0]:
                 self._pending[row] = more
-                self._groups["owed"][row] = bool(more)
+                self._groups["renewal_pending"][row] = bool(more)
                 yield at[self._group_times.had_records(at, outage.partition)], outage
 
     def find_forgotten(self) -> bool:
@@ -93,7 +94,7 @@ class PendingRenewals:
         The waiting records of such a group then wait for one renewal less.
         """
         found = False
-        for row in [row for row in self._ids if not self._groups["owed"][row]]:
+        for row in [row for row in self._ids if not self._groups["renewal_pending"][row]]:
             group_id, pending = self._ids.pop(row), self._pending.pop(row)
             if pending:
                 self._forgotten[group_id], found = pending, True
@@ -124,10 +125,10 @@ class PendingRenewals:
         return carried
 
     def _add_pending(self, row: int, outages: list[Outage]) -> None:
-        pending = [*(self._pending[row] if self._groups["owed"][row] else ()), *outages]
+        pending = [*(self._pending[row] if self._groups["renewal_pending"][row] else ()), *outages]
         # A partition that is behind may prove an outage that began before the pending ones.
         self._pending[row] = sorted(pending, key=lambda each: (each.before_ms, each.partition))
-        self._groups["owed"][row] = 1
+        self._groups["renewal_pending"][row] = 1
 
     def _rows(self) -> Rows:
-        return np.flatnonzero(self._groups["owed"]) if self._pending else np.empty(0, np.intp)
+        return np.flatnonzero(self._groups["renewal_pending"]) if self._pending else np.empty(0, np.intp)

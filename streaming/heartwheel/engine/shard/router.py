@@ -93,9 +93,9 @@ class Router:
         """
         if not len(self._groups):
             return 0
-        astray = (group >= 0) & (self._groups["partition"][group] != log.entry_partition)
-        if not astray.any():
+        foreign = (group >= 0) & (self._groups["partition"][group] != log.entry_partition)
+        if not foreign.any():
             return 0
         records = np.bincount(log.entry, minlength=len(group))
-        np.add.at(self._groups["strays"], group[astray], records[astray])
-        return int(records[astray].sum())
+        np.add.at(self._groups["strays"], group[foreign], records[foreign])
+        return int(records[foreign].sum())

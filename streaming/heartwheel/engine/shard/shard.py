@@ -145,9 +145,9 @@ class Shard:
         """Time of the newest record read from any partition, epoch ms; -1 if there was none."""
         return self.time.newest_ms()
 
-    def standing(self) -> list[tuple[int, int]]:
+    def stalled(self) -> list[tuple[int, int]]:
         """The partitions that are far behind the newest, and the time up to which each is decided, the oldest first."""
-        return self.time.standing()
+        return self.time.stalled()
 
     @property
     def waiting_count(self) -> int:

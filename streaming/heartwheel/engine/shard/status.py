@@ -16,7 +16,7 @@ T = TypeVar("T")
 STRAYS_MAX = 10
 """The number of groups with records in more than one partition in a status row."""
 
-STANDING_MAX = 10
+STALLED_MAX = 10
 """The number of partitions without progress in a status row."""
 
 AT_RISK_BYTES_MAX = 64 * 1024
@@ -79,7 +79,7 @@ def status_of(
         state_bytes=state_bytes,
         newest_ms=shard.newest_ms,
         waiting=shard.waiting_count,
-        standing={str(partition): since_ms for partition, since_ms in shard.standing()[:STANDING_MAX]},
+        standing={str(partition): since_ms for partition, since_ms in shard.stalled()[:STALLED_MAX]},
         feeds=shard.time.passed_on(),
         listed=tuple(
             ListedGroup(**group._asdict())

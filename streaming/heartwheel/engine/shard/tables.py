@@ -142,8 +142,8 @@ def group_table() -> Table:
 
     Columns: `state` and `kind` (numbers of the enums), `seen_ms` (the group's effective time), `partition` (where it
     was seen first), `strays` (records seen elsewhere), `elsewhere` (whether there were any), `id_hash` (of its id, by
-    which Kafka's producers choose its partition), `owed` (whether a renewal is pending), `renewed_ms` (the end of the
-    newest outage that renewed its sessions).
+    which Kafka's producers choose its partition), `renewal_pending`, `renewed_ms` (the end of the newest outage that
+    renewed its sessions).
     """
     return Table(
         {
@@ -154,7 +154,7 @@ def group_table() -> Table:
             "strays": (0, np.int64),
             "elsewhere": (0, np.int8),
             "id_hash": (0, np.int32),
-            "owed": (0, np.int8),
+            "renewal_pending": (0, np.int8),
             "renewed_ms": (-1, np.int64),
         }
     )

@@ -34,7 +34,7 @@ Ints = NDArray[np.int64]
 UNKNOWN_MS: Final = -1
 """The time of a partition that nothing was read from."""
 
-STANDING_MS: Final = 5_000
+STALLED_MS: Final = 5_000
 """How far a partition may be behind the newest before its time counts as standing still, ms."""
 
 MOVED_MS_MAX: Final = 600_000
@@ -235,10 +235,10 @@ class LogTime(msgspec.Struct):
         """Return the time of the newest record of any partition, epoch ms, `UNKNOWN_MS` if there was none."""
         return int(self.watermarks().max(initial=UNKNOWN_MS))
 
-    def standing(self) -> list[tuple[int, int]]:
+    def stalled(self) -> list[tuple[int, int]]:
         """List the partitions that are far behind the newest, and up to when each is decided, the oldest first."""
         decided = self.decided()
-        behind = np.flatnonzero(decided < self.newest_ms() - STANDING_MS)
+        behind = np.flatnonzero(decided < self.newest_ms() - STALLED_MS)
         return sorted(zip(behind.tolist(), decided[behind].tolist(), strict=True), key=lambda each: each[1])
 
     def stepped_back_ms(self) -> int:

@@ -15,7 +15,7 @@ from heartwheel.proof.audit.recent import Recent
 from heartwheel.proof.audit.rules.model import AuditedGroup
 from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
 
-FORMAT = 4
+FORMAT = 5
 """The version of the snapshot's format."""
 
 

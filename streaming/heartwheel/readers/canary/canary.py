@@ -13,8 +13,8 @@ from heartwheel.base.wall_clock import wall_ms
 from heartwheel.base.worker import Worker
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.sender import Sender, Stamp
-from heartwheel.readers.canary.flock import CanaryMembers
 from heartwheel.readers.canary.judge import JudgedOutcome
+from heartwheel.readers.canary.members import CanaryMembers
 from heartwheel.readers.canary.plan import Probe, plan_of
 from heartwheel.readers.live.canary_figures import CanaryFigures
 from heartwheel.readers.live.follower import Follower
@@ -54,19 +54,19 @@ class Canary:
 
     def __init__(self, settings: Settings, *, on_judged: Callable[[Probe, JudgedOutcome], None] = _ignore) -> None:
         self._settings, self._on_judged = settings, on_judged
-        self._flock = CanaryMembers(
+        self._members = CanaryMembers(
             plan_of(settings),
             member_id=f"canary-{uuid.uuid4().hex[:12]}",
             missed_after_ms=settings.canary.missed_after_ms,
             objective_ms=lateness_objective_ms(settings),
         )
-        # Rows come on the follower's thread and are judged on the canary's: it alone touches the flock.
+        # Rows come on the follower's thread and are judged on the canary's: it alone touches the members.
         self._heard: collections.deque[TopicRow] = collections.deque(maxlen=100_000)
         self._phase: Phase | None = None
         self._slow: str | None = None
         self._broker_ahead_s: float | None = None
         self._paused_until_s = self._ticked_s = 0.0
-        self._figures = self._flock.figures(enabled=False)
+        self._figures = self._members.figures(enabled=False)
         self._worker = Worker(self._run, "heartwheel-canary")
         self._follower = Follower(
             settings,
@@ -117,7 +117,7 @@ class Canary:
                 self._beat(sender, started_s)
             finally:
                 self._leave(sender)
-        self._figures = self._flock.figures(enabled=False)
+        self._figures = self._members.figures(enabled=False)
 
     def _connect(self) -> Sender:
         kafka = self._settings.kafka
@@ -125,15 +125,15 @@ class Canary:
 
     def _beat(self, sender: Sender, started_s: float) -> None:
         while not self._worker.wait(_TICK_S):
-            for probe in self._flock.due(int((time.monotonic() - started_s) * 1000)):
-                beat = encode_event(self._flock.beat_of(probe))
+            for probe in self._members.due(int((time.monotonic() - started_s) * 1000)):
+                beat = encode_event(self._members.beat_of(probe))
                 sender.send(probe.group_id.encode(), beat, partial(self._answer, probe))
             sender.poll()
             self._judge()
 
     def _leave(self, sender: Sender) -> None:
-        for probe in self._flock.plan.probes:
-            sender.send(probe.group_id.encode(), encode_event(self._flock.goodbye_of(probe)))
+        for probe in self._members.plan.probes:
+            sender.send(probe.group_id.encode(), encode_event(self._members.goodbye_of(probe)))
         sender.flush(_GOODBYE_MS)
         sender.close()
 
@@ -141,7 +141,7 @@ class Canary:
         if stamp is not None:
             # Appended before now, so this is at most what the broker's clock says.
             self._broker_ahead_s = stamp.append_ms / 1000 - time.monotonic()
-        self._flock.answered(probe, stamp.append_ms if stamp is not None else None)
+        self._members.answered(probe, stamp.append_ms if stamp is not None else None)
 
     def _judge(self) -> None:
         now_s = time.monotonic()
@@ -151,18 +151,18 @@ class Canary:
         self._take_heard()
         if self._broker_ahead_s is not None:
             now_ms = int((self._broker_ahead_s + now_s) * 1000)
-            self._flock.settle(now_ms, trouble=self._trouble(now_s), slow=self._slow, on_judged=self._on_judged)
-        self._figures = self._flock.figures(enabled=True)
+            self._members.settle(now_ms, trouble=self._trouble(now_s), slow=self._slow, on_judged=self._on_judged)
+        self._figures = self._members.figures(enabled=True)
 
     def _take_heard(self) -> None:
         while self._heard:
             each = self._heard.popleft()
             if isinstance(each.row, ExpirationRow):
-                self._flock.claimed(each.row, each.append_ms)
+                self._members.claimed(each.row, each.append_ms)
             elif isinstance(each.row, JobRow):
                 self._phase = each.row.phase
                 self._slow = slow_words(each.row)
-                self._flock.aim(each.row.lateness_objective_ms)
+                self._members.aim(each.row.lateness_objective_ms)
 
     def _trouble(self, now_s: float) -> str | None:
         """Return why expirations cannot come for now; a job that has died without a word is no excuse."""

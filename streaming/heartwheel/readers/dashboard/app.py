@@ -24,7 +24,7 @@ from heartwheel.readers.dashboard.deps import Deps
 from heartwheel.readers.dashboard.docs_page import docs_page, troubleshooting_page
 from heartwheel.readers.dashboard.hub import LISTENERS_MAX, Hub
 from heartwheel.readers.dashboard.index import ACCOUNT, page_text
-from heartwheel.readers.dashboard.login.gate import LOGIN, LOGOUT, LOOKER, Gate
+from heartwheel.readers.dashboard.login.gate import CLIENT, LOGIN, LOGOUT, Gate
 from heartwheel.readers.dashboard.login.login import Client, Login
 from heartwheel.readers.dashboard.login.page import account
 from heartwheel.readers.dashboard.openapi import openapi
@@ -175,10 +175,10 @@ def _stream_of(deps: Deps, hub: Hub) -> Callable[[Request], Any]:
 
 async def _while_valid(request: Request, events: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
     """Yield events while the client's access is valid: a session may end while its stream is open."""
-    looker: Client | None = request.scope.get(LOOKER)
+    client: Client | None = request.scope.get(CLIENT)
     async with contextlib.aclosing(events):
         async for piece in events:
-            if looker is not None and not looker.is_valid():
+            if client is not None and not client.is_valid():
                 return
             yield piece
 
@@ -225,8 +225,8 @@ def _page_of(picture: Picture, asked: DashboardSettings) -> Callable[[Request], 
     text = page_text(base, asked.gateway_url, from_log=bool(picture.log))
 
     async def page(request: Request) -> Response:
-        looker: Client | None = request.scope.get(LOOKER)
-        who = "" if looker is None else account(base, looker.name, may_leave=looker.how == "session")
+        client: Client | None = request.scope.get(CLIENT)
+        who = "" if client is None else account(base, client.name, may_leave=client.how == "session")
         return HTMLResponse(text.replace(ACCOUNT, who), headers={"cache-control": "no-cache"})
 
     return page

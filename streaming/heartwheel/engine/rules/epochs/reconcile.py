@@ -58,7 +58,7 @@ def _move_on(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> No
     elif member.assigned is None and beat.owned is not None:
         member.assigned = {topic: tuple(sorted(partitions)) for topic, partitions in beat.owned.items()}
     owned = _owned(beat)
-    owes = bool(taken) and (owned is None or _share(owned, taken)) and not _has_moved(member, beat)
+    must_revoke = bool(taken) and (owned is None or _share(owned, taken)) and not _has_moved(member, beat)
     if beat.answer_member_epoch is not None:
         member.epoch, member.epoch_is_known = beat.answer_member_epoch, True
     elif beat.member_epoch == JOIN_EPOCH:
@@ -67,7 +67,7 @@ def _move_on(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> No
         member.epoch_is_known = False
     if ctx.group.type is GroupType.SHARE or member.classic is not None:
         return  # a share group revokes partitions at once, and classic members have a join and a sync timer
-    if owes or (beat.revoking and not taken):
+    if must_revoke or (beat.revoking and not taken):
         member.unrevoked, member.revoking = True, taken
         schedule_rebalance_timeout(ctx, member)
     else:

@@ -61,14 +61,14 @@ def _keep_alive(run: EpochRun, event: Event, person: Person) -> None:
     """Apply a heartbeat or a sync; a member behind the group's epoch is asked to join again."""
     behind = person.epoch < run.modern.epoch
     if event.type is EventType.SYNC:
-        if behind and not person.owes:
+        if behind and not person.must_revoke:
             _ask_to_rejoin(run, person)
         else:
             person.clocks.pop(RESYNC, None)
             run.start_session(person)
         return
     run.start_session(person)
-    if behind or person.owes:
+    if behind or person.must_revoke:
         _ask_to_rejoin(run, person)
 
 
@@ -159,7 +159,7 @@ def _join(run: EpochRun, event: Event) -> str:
         next_epoch(run, "member_joined", joined=(member_id,))
     assign_if_due(run, None)
     person.earlier, person.epoch, person.proven = person.epoch, modern.target, False
-    person.owes, person.owed = False, {}
+    person.must_revoke, person.to_revoke = False, {}
     for what in (REJOIN, REVOCATION):
         person.clocks.pop(what, None)
     if was_modern and leaves_classic_members(run):

@@ -126,9 +126,9 @@ def _fire(run: EpochRun, one: _Due) -> None:
     del person.clocks[what]
     if what == REVOCATION and person.epoch != clock.epoch:
         return
-    # A member that owes partitions asked for before the log began is gone by now. An unknown timer may have removed
-    # it long before.
-    in_doubt = what == SESSION and person.owes and run.is_guess(person)
+    # A member that must revoke partitions that were revoked before the log began has been removed by now. A timer that
+    # is not known may have removed it long before.
+    in_doubt = what == SESSION and person.must_revoke and run.is_guess(person)
     if not in_doubt:
         run.emit_fenced(person, what, clock)
     run.modern.leavers.pop(member_id, None)
@@ -167,7 +167,7 @@ def _load(run: EpochRun) -> None:
     for person in run.modern.people.values():
         person.clocks = {}
         run.start(person, SESSION, run.set_for("session_timeout"))
-        if person.owes:
+        if person.must_revoke:
             run.start_revocation(person)
     modern = run.modern
     for at_ms in (*modern.lookups.values(), *((modern.first_target_ms,) if modern.first_target_ms >= 0 else ())):

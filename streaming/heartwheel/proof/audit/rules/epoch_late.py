@@ -104,7 +104,7 @@ def believe(run: EpochRun, person: Person, generation: int) -> bool:
         believable = generation >= min(person.earlier, was)
     if not believable:
         return False
-    person.owes = generation < was and RESYNC in person.clocks
+    person.must_revoke = generation < was and RESYNC in person.clocks
     person.epoch, person.proven = generation, True
     follow_answer(run, generation)
     if generation == modern.epoch:

@@ -53,8 +53,8 @@ class Person(msgspec.Struct):
         topics: the topics that it subscribes to.
         pattern: the pattern that it subscribes to; empty for none.
         has: its partitions, `None` if unknown.
-        owed: the partitions that it must give back.
-        owes: whether it must give partitions back.
+        to_revoke: the partitions that it must revoke.
+        must_revoke: whether it must revoke partitions.
         classic_ms: session timeout of a member of the classic protocol, ms, -1 if unknown; 0 for all others.
         offers: name and metadata digest of each protocol of such a member.
         seen_ms: when a request last kept it alive, epoch ms.
@@ -74,8 +74,8 @@ class Person(msgspec.Struct):
     topics: tuple[str, ...] = ()
     pattern: str = ""
     has: Parts | None = None
-    owed: Parts = {}
-    owes: bool = False
+    to_revoke: Parts = {}
+    must_revoke: bool = False
     classic_ms: int = 0
     offers: tuple[tuple[str, str], ...] = ()
     seen_ms: int = 0
@@ -125,6 +125,6 @@ def stage_of(modern: Modern) -> str:
         return "Assigning"
     for person in modern.people.values():
         behind = person.proven and person.epoch >= 0 and person.epoch != modern.target
-        if person.owes or behind:
+        if person.must_revoke or behind:
             return "Reconciling"
     return "Stable"

@@ -192,7 +192,7 @@ def _leave(run: EpochRun, beat: GroupHeartbeat) -> str:
     if holder.epoch != AWAY:
         _note_leaver(run, holder.member_id, AWAY)
     holder.epoch, holder.proven = AWAY, True
-    holder.owes, holder.owed = False, {}
+    holder.must_revoke, holder.to_revoke = False, {}
     return ""
 
 

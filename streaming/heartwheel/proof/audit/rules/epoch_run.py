@@ -97,7 +97,7 @@ class EpochRun(Run):
     def doubt(self, person: Person, target: int) -> None:
         """Record that a member behind a target may owe partitions, by a request from before the log begins."""
         if 0 < person.epoch < target and self.modern.kind != SHARE and self.is_guess(person):
-            person.owes = True
+            person.must_revoke = True
 
     # Members
 

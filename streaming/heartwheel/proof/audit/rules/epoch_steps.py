@@ -79,18 +79,18 @@ def end_lookup(run: EpochRun, pattern: str) -> None:
 
 def reconcile(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
     """Set a member's epoch and partitions from the answer, and start or stop its time to give partitions back."""
-    was = (person.epoch, person.has, person.owed, person.owes)
+    was = (person.epoch, person.has, person.to_revoke, person.must_revoke)
     answered = beat.answer_member_epoch
-    if person.owes and (_gave_back(person, beat) or (answered is not None and answered > person.epoch > 0)):
+    if person.must_revoke and (_gave_back(person, beat) or (answered is not None and answered > person.epoch > 0)):
         _settle(person)
-    if not person.owes:
+    if not person.must_revoke:
         _take_over(run, person, beat)
-    if (person.epoch, person.has, person.owed, person.owes) != was:
+    if (person.epoch, person.has, person.to_revoke, person.must_revoke) != was:
         person.earlier = was[0]
 
 
 def _settle(person: Person) -> None:
-    person.owes, person.owed = False, {}
+    person.must_revoke, person.to_revoke = False, {}
     person.clocks.pop(REVOCATION, None)
 
 
@@ -99,7 +99,7 @@ def _gave_back(person: Person, beat: GroupHeartbeat) -> bool:
         return not beat.revoking
     if beat.member_epoch == 0:
         return True
-    return beat.owned is not None and bool(person.owed) and not _overlap(beat.owned, person.owed)
+    return beat.owned is not None and bool(person.to_revoke) and not _overlap(beat.owned, person.to_revoke)
 
 
 def _take_over(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
@@ -120,7 +120,7 @@ def _take_over(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
         return
     holds_on = bool(lost) and not moved_on and (owned is None or _overlap(owned, lost))
     if holds_on or (beat.revoking and not lost):
-        person.owes, person.owed = True, lost
+        person.must_revoke, person.to_revoke = True, lost
         run.start_revocation(person)
     else:
         person.clocks.pop(REVOCATION, None)

@@ -41,7 +41,7 @@ class FeedFault:
 
     from_ms: int
     to_ms: int
-    woe: FeedFaultKind
+    kind: FeedFaultKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     count = dice.choice((1, 2, 2))
     troubles = [_draw_troubles(dice, feed_ms, can_end=number > 0) for number in range(count)]
     silent_ms = max(
-        (one.to_ms for each in troubles for one in each if one.woe is FeedFaultKind.FALLS_SILENT), default=0
+        (one.to_ms for each in troubles for one in each if one.kind is FeedFaultKind.FALLS_SILENT), default=0
     )
     until_ms = max(feed_ms + _LAST_TIMERS_MS, silent_ms + SILENCE_MS if silent_ms else 0)
     ahead_ms = dice.choice((0, 0, 0, -2_500, 400, 40_000))
@@ -168,12 +168,12 @@ def _draw_troubles(dice: Random, feed_ms: int, *, can_end: bool) -> tuple[FeedFa
     at_ms = dice.randrange(500, 2 * feed_ms)
     while at_ms < feed_ms + 2_000:
         to_ms = at_ms + dice.choice((300, 900, 2_500, 5_000))
-        woe = dice.choice(
+        kind = dice.choice(
             (FeedFaultKind.LAGS, FeedFaultKind.LAGS, FeedFaultKind.MISSES, FeedFaultKind.MISSES, FeedFaultKind.REPEATS)
         )
         if can_end and dice.random() < 0.06:
             return (*troubles, FeedFault(at_ms, at_ms, FeedFaultKind.FALLS_SILENT))
-        troubles.append(FeedFault(at_ms, to_ms, woe))
+        troubles.append(FeedFault(at_ms, to_ms, kind))
         at_ms = to_ms + dice.choice((700, 2_000, 6_000))
     return tuple(troubles)
 

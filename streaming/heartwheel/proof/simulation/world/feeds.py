@@ -85,7 +85,7 @@ class _Feed:
             if troubles and troubles[0].from_ms <= now_ms:
                 trouble = troubles.pop(0)
                 yield from self._suffer(trouble)
-                if trouble.woe is FeedFaultKind.FALLS_SILENT:
+                if trouble.kind is FeedFaultKind.FALLS_SILENT:
                     return
                 now_ms = max(now_ms, trouble.to_ms)
                 continue
@@ -171,17 +171,17 @@ class _Feed:
     # -- what befalls it
 
     def _suffer(self, trouble: FeedFault) -> Iterator[Write]:
-        self._story.mark(f"fault feed {trouble.woe}")
-        self._story.say(trouble.from_ms, "feed {} {} until {}", self._feed.name, trouble.woe, trouble.to_ms)
-        if trouble.woe is FeedFaultKind.LAGS:
+        self._story.mark(f"fault feed {trouble.kind}")
+        self._story.say(trouble.from_ms, "feed {} {} until {}", self._feed.name, trouble.kind, trouble.to_ms)
+        if trouble.kind is FeedFaultKind.LAGS:
             return
         if self._dice.random() < 0.5:
             # It dies between what it heard and the mark that says so.
             yield from self._pass_on(trouble.from_ms)
-        if trouble.woe is FeedFaultKind.MISSES:
+        if trouble.kind is FeedFaultKind.MISSES:
             self._waiting = [one for one in self._waiting if max(one.true_ms, one.answered_ms) >= trouble.to_ms]
             self._since_ms, self._marked_ms = self._feed.clock.at(trouble.to_ms), trouble.to_ms
-        elif trouble.woe is FeedFaultKind.REPEATS:
+        elif trouble.kind is FeedFaultKind.REPEATS:
             from_ms = max(self._feed.start_ms, self._marked_ms - self._dice.choice((0, 0, 0, 600, 2_000)))
             again = [one for one in self._written if one.true_ms >= from_ms and one.at_ms >= self._since_ms]
             self._written = [one for one in self._written if one not in again]

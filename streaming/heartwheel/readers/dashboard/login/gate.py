@@ -25,7 +25,7 @@ ASSETS: Final = "/page/"
 
 LOGIN, LOGOUT = "/login", "/logout"
 
-LOOKER: Final = "heartwheel.looker"
+CLIENT: Final = "heartwheel.client"
 """The key of a request's `Client` in its scope."""
 
 _FORM_BYTES_MAX: Final = 8_192
@@ -58,16 +58,16 @@ class Gate:
             if self._login.users is not None and scope["path"] in {LOGIN, LOGOUT}:
                 await (await self._form(scope, receive))(scope, receive, send)
                 return
-            looker = await self._login.find(scope)
+            client = await self._login.find(scope)
         except RequestError as error:
             await error.response()(scope, receive, send)
             return
-        if looker is None:
+        if client is None:
             if self._login.has_token and header(scope, "authorization").lower().startswith("bearer "):
                 access_log.warning("%s: token refused", client_of(scope, self._login.proxies))
             await self._refusal(scope)(scope, receive, send)
             return
-        await self._app({**scope, LOOKER: looker}, receive, self._noting(scope, looker, send))
+        await self._app({**scope, CLIENT: client}, receive, self._noting(scope, client, send))
 
     async def _form(self, scope: Scope, receive: Receive) -> Response:
         if scope["method"] != "POST":
@@ -141,11 +141,11 @@ class Gate:
         ]
         return ", or ".join(way for way in ways if way) or "go through the proxy that asks for a login"
 
-    def _noting(self, scope: Scope, looker: Client, send: Send) -> Send:
+    def _noting(self, scope: Scope, client: Client, send: Send) -> Send:
         async def note(message: Message) -> None:
             if message["type"] == "http.response.start":
-                client = client_of(scope, self._login.proxies)
-                words = (client, ascii(looker.name), looker.how, scope["method"], raw_path(scope), message["status"])
+                address = client_of(scope, self._login.proxies)
+                words = (address, ascii(client.name), client.how, scope["method"], raw_path(scope), message["status"])
                 access_log.info("%s %s (%s) %s %s %d", *words)
             await send(message)
 

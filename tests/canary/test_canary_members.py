@@ -7,7 +7,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from heartwheel.readers.canary.flock import CanaryMembers
+from heartwheel.readers.canary.members import CanaryMembers
 from heartwheel.readers.canary.plan import groups_of, plan_of
 from heartwheel.settings import Settings
 from heartwheel.wire.events import EventType
@@ -42,7 +42,7 @@ def expiration(group_id: str, member_id: str, *, last_seen_ms: int, session_ms: 
     )
 
 
-def flock_of(settings: Settings) -> CanaryMembers:
+def members_of(settings: Settings) -> CanaryMembers:
     """Make the members of a canary."""
     return CanaryMembers(plan_of(settings), member_id="canary-1", missed_after_ms=30_000, objective_ms=3_500)
 
@@ -76,37 +76,37 @@ def test_long_sessions_lengthen_the_period() -> None:
 
 def test_a_member_beats_once_an_interval_and_is_silent_in_between() -> None:
     """It beats at its pace while it talks; after a pause of the process it goes on, and makes up for nothing."""
-    flock = flock_of(settings_of(engine={"shards": 1}))
-    sent = [at for at in range(0, 60_000, 50) for _ in flock.due(at)]
+    members = members_of(settings_of(engine={"shards": 1}))
+    sent = [at for at in range(0, 60_000, 50) for _ in members.due(at)]
     gaps = sorted({b - a for a, b in pairwise(sent)})
     assert gaps[0] == 1_000
     assert gaps[-1] > 6_000
-    assert len(list(flock.due(120_000))) == 1
-    assert list(flock.due(120_050)) == []
+    assert len(list(members.due(120_000))) == 1
+    assert list(members.due(120_050)) == []
 
 
 def test_figures_add_up() -> None:
     """Known, missed, void and pending are all that was expected; expirations of others' members count nowhere."""
-    flock = flock_of(settings_of(engine={"shards": 4}))
-    probes = flock.plan.probes
+    members = members_of(settings_of(engine={"shards": 4}))
+    probes = members.plan.probes
     for at in range(0, 1_000, 50):
-        for probe in flock.due(at):
-            flock.answered(probe, 1_000)
+        for probe in members.due(at):
+            members.answered(probe, 1_000)
     heard: list[tuple[int, str]] = []
 
     def hear(probe: object, judged: object) -> None:
         heard.append((probe.shard, judged.outcome.value))  # type: ignore[attr-defined]
 
-    flock.claimed(expiration(probes[0].group_id, "canary-1", last_seen_ms=1_000), 8_000)
-    flock.claimed(expiration(probes[1].group_id, "canary-2", last_seen_ms=1_000), 8_000)
-    flock.claimed(expiration("orders", "canary-1", last_seen_ms=1_000), 8_000)
-    flock.settle(10_000, on_judged=hear)
-    figures = flock.figures(enabled=True)
+    members.claimed(expiration(probes[0].group_id, "canary-1", last_seen_ms=1_000), 8_000)
+    members.claimed(expiration(probes[1].group_id, "canary-2", last_seen_ms=1_000), 8_000)
+    members.claimed(expiration("orders", "canary-1", last_seen_ms=1_000), 8_000)
+    members.settle(10_000, on_judged=hear)
+    figures = members.figures(enabled=True)
     talking = figures.beats
     assert heard == [(0, "in_time")]
     assert (figures.expected, figures.known, figures.pending) == (talking, 1, talking - 1)
-    flock.settle(40_000, on_judged=hear)
-    figures = flock.figures(enabled=True)
+    members.settle(40_000, on_judged=hear)
+    figures = members.figures(enabled=True)
     assert figures.expected == figures.known + figures.missed + figures.void + figures.pending
     assert (figures.missed, figures.false_, figures.last_ms) == (talking - 1, 0, 8_000)
     assert figures.lateness_ms.p50 == figures.lateness_ms.p99 == figures.lateness_ms.max == 1_000
@@ -114,7 +114,7 @@ def test_figures_add_up() -> None:
 
 def test_figures_are_told_under_plain_names() -> None:
     """The JSON of the dashboard says `false`, which is no name in Python."""
-    seen = msgspec.json.decode(msgspec.json.encode(flock_of(Settings()).figures(enabled=False)))
+    seen = msgspec.json.decode(msgspec.json.encode(members_of(Settings()).figures(enabled=False)))
     assert (seen["enabled"], seen["false"], seen["lateness_ms"]) == (
         False,
         0,
@@ -124,6 +124,6 @@ def test_figures_are_told_under_plain_names() -> None:
 
 def test_it_says_goodbye() -> None:
     """A canary that stops leaves by name, so that nobody waits for its silence."""
-    flock = flock_of(Settings())
-    goodbye = flock.goodbye_of(flock.plan.probes[0])
+    members = members_of(Settings())
+    goodbye = members.goodbye_of(members.plan.probes[0])
     assert (goodbye.type, goodbye.member_id) == (EventType.LEAVE, "canary-1")
