@@ -19,6 +19,7 @@ from heartwheel.front.cli.demo_place import demo_gateway
 from heartwheel.kafka.bulk import Delivered
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import SettingsError, load_settings
+from heartwheel.sources.gateway import app
 from heartwheel.sources.gateway import gateway as assembled
 from heartwheel.sources.gateway.gateway import Gateway
 from heartwheel.sources.gateway.pace import ClientRate
@@ -256,6 +257,23 @@ def test_tokens_are_for_groups(kafka: SenderDouble, tmp_path: Path) -> None:
         assert [client.post(f"/beat/{group}/m").status_code for group in ("orders-1", "billing")] == [202, 202]
     with serving(flag, token=EVERYBODY) as client:
         assert client.post("/beat/shipping/m").status_code == 202
+
+
+def test_wrong_tokens_leave_a_line(
+    kafka: SenderDouble, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Who guesses tokens is named in the log, and so is a worker with a wrong one; however many, they fill no log."""
+    monkeypatch.setattr(app, "REFUSED_LOG_S", 3_600.0)
+    file = tmp_path / "tokens"
+    file.write_text(f"* {ORDERS}\n")
+    with serving(f"access_file={file}") as client:
+        for number in range(20):
+            client.post("/beat/g/m", headers={"authorization": f"Bearer guess-number-{number}"})
+        client.post("/beat/g/m")
+    (line,) = [record.getMessage() for record in caplog.records if "token" in record.getMessage()]
+    assert line == "127.0.0.1: token missing or unknown (1 such request since the last line)"
+    assert "guess-number" not in caplog.text
+    assert kafka.events == []
 
 
 def test_tokens_change_without_a_restart(

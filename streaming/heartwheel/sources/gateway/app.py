@@ -26,6 +26,9 @@ from heartwheel.sources.gateway.tokens import Tokens, may
 BODY_S: Final = 10.0
 """How long a body may take to come, seconds."""
 
+REFUSED_LOG_S: Final = 10.0
+"""Shortest time between two log lines about wrong tokens, seconds."""
+
 _RETRY_S: Final = 1
 _ALLOWED: Final = frozenset({"GET", "POST"})
 _OF_BROWSERS: Final = frozenset({b"referer", b"cookie"})
@@ -81,6 +84,7 @@ class GatewayApp:
     ) -> None:
         self._publisher, self._hosts, self._sessions = publisher, hosts, sessions
         self._bounds, self._pace, self._tokens, self._proxies = bounds, pace, tokens, proxies
+        self._refused, self._refused_logged_s = 0, float("-inf")
         self._registry = CollectorRegistry()
         self._records = Counter(
             "heartwheel_gateway_records",
@@ -211,10 +215,19 @@ class GatewayApp:
         scheme, _, token = header(scope, "authorization").partition(" ")
         groups = self._tokens.groups_of(token.strip()) if scheme.lower() == "bearer" else None
         if groups is None:
+            self._log_refused(client_of(scope, self._proxies))
             raise RequestError(
                 401, "the token is missing or unknown", "send Authorization: Bearer TOKEN, of gateway.access_file"
             )
         return groups
+
+    def _log_refused(self, client: str) -> None:
+        self._refused += 1
+        if time.monotonic() - self._refused_logged_s < REFUSED_LOG_S:
+            return
+        requests = count(self._refused, "such request")
+        _log.warning("%s: token missing or unknown (%s since the last line)", client, requests)
+        self._refused, self._refused_logged_s = 0, time.monotonic()
 
 
 def _allow(groups: frozenset[str], records: Sequence[BeatRecord]) -> None:
