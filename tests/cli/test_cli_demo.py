@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -35,6 +36,22 @@ class Ended(NamedTuple):
     report: dict[str, Any]
     folder: Path
     page: Sight | None = None
+
+
+def test_a_taken_port_is_told_before_a_broker_is_started(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Who chose a port that is taken hears it at once; nothing is fetched, cleared or started before."""
+
+    def fetch(_which: str) -> list[Path]:
+        pytest.fail("it goes on")
+
+    monkeypatch.setattr(demo, "fetch_shown", fetch)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for options in ([], ["--real"]):
+            assert run(["demo", "--folder", str(tmp_path), "--set", f"dashboard.port={port}", *options]) == 1
+            assert f"the dashboard cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
 def _command(folder: Path, *more: str) -> list[str]:

@@ -14,7 +14,7 @@ import typer
 from heartwheel.base.plain import plain
 from heartwheel.front.cli.audit import audit_config
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, plain_table, stderr, stdout
-from heartwheel.front.cli.demo_place import dashboard_of, demo_gateway, placed
+from heartwheel.front.cli.demo_place import check_port, dashboard_of, demo_gateway, placed
 from heartwheel.front.cli.demo_real import REAL_DEFAULTS, run_real, show_real
 from heartwheel.front.cli.demo_screen import DemoScreen
 from heartwheel.front.cli.feed import feed_plan
@@ -94,6 +94,7 @@ def demo(
         feed__kill_rate=kill_rate,
         feed__seed=seed,
     )
+    check_port(settings)
     # The clients outlive the broker by a moment, and would say so at length.
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     from heartwheel.front.demo.folder import fresh_folder

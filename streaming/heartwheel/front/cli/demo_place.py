@@ -25,6 +25,18 @@ def dashboard_of(settings: Settings, gateway_url: str = "") -> Dashboard:
     return Dashboard(settings, hold_canary=True)
 
 
+def check_port(settings: Settings) -> None:
+    """Raise if the dashboard's port was chosen by a person and is taken: the broker alone takes many seconds to start.
+
+    Raises:
+        HttpServerError: it is taken.
+    """
+    from heartwheel.readers.http_server.server import check_free
+
+    if settings.dashboard.port != DashboardSettings().port:
+        check_free(settings.dashboard.host, settings.dashboard.port)
+
+
 def demo_gateway(settings: Settings) -> Gateway:
     """Return a demo's gateway: for this machine alone, and on any free port if its usual one is taken."""
     from heartwheel.readers.http_server.server import is_free

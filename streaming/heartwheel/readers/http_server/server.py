@@ -169,10 +169,19 @@ class _Server(uvicorn.Server):
 def is_free(host: str, port: int) -> bool:
     """Return whether an address can be listened on at this moment."""
     try:
-        _listen(host, port).close()
+        check_free(host, port)
     except HttpServerError:
         return False
     return True
+
+
+def check_free(host: str, port: int) -> None:
+    """Raise if an address cannot be listened on at this moment.
+
+    Raises:
+        HttpServerError: it cannot; the hint says what to do.
+    """
+    _listen(host, port).close()
 
 
 def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
