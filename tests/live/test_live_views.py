@@ -271,7 +271,11 @@ def test_now_says_what_else_is_wrong() -> None:
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(19, "The slowest of 19 expirations was known"), (100, "One expiration in a hundred was known")],
+    [
+        (1, "The only expiration was known"),
+        (19, "The slowest of 19 expirations was known"),
+        (100, "One expiration in a hundred was known"),
+    ],
 )
 def test_few_values_have_a_longest_and_no_percentile(number: int, words: str) -> None:
     """Of 19 expirations none is one in a hundred: the longest is called so."""

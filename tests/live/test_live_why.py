@@ -18,7 +18,7 @@ WORDS = {
     ExpiryReason.PENDING_TIMEOUT: ["handed a member id", "session.timeout.ms", "restarts in a loop"],
     ExpiryReason.POLL_TIMEOUT: ["took itself out", "max.poll.interval.ms", "max.poll.records"],
     ExpiryReason.REVOCATION_TIMEOUT: ["give them up", "max.poll.interval.ms", "rebalance listener"],
-    ExpiryReason.WORKER_FAILED: ["It failed", "6.0 s after its last heartbeat", "SIGKILL", "--ok-exit"],
+    ExpiryReason.WORKER_FAILED: ["It failed", "6.0 s after its last heartbeat", "its own log"],
     ExpiryReason.NEW_MEMBER_TIMEOUT: ["new in its group", "join phase", "max.poll.interval.ms"],
 }
 
@@ -56,6 +56,21 @@ def test_a_failure_is_said_first() -> None:
     assert why(unheard)[0] == "It failed; nobody said how. It had sent no heartbeat before that."
 
 
+@pytest.mark.parametrize(
+    ("failure", "words", "others"),
+    [
+        ("exit code 3", ["--ok-exit"], ["SIGKILL", "memory"]),
+        ("ended by SIGKILL, exit code 137", ["memory ran out"], ["--ok-exit"]),
+        ("disk full", [], ["SIGKILL", "--ok-exit"]),
+    ],
+)
+def test_the_advice_fits_the_failure(failure: str, words: list[str], others: list[str]) -> None:
+    """A worker that ended with exit code 3 was killed by nobody, and a failure by curl has no exit code."""
+    text = " ".join(why(expired("g", "m", reason=ExpiryReason.WORKER_FAILED, failure=failure)))
+    assert all(word in text for word in [*words, "Look at its own log"])
+    assert not any(word in text for word in others)
+
+
 def test_a_job_that_is_overdue_is_explained() -> None:
     """A job is spoken of by its period and its last success; a run that did not end, by its limit."""
     day_ms, hour_ms = 86_400_000, 3_600_000
@@ -73,7 +88,7 @@ def test_a_job_that_is_overdue_is_explained() -> None:
 def test_a_worker_has_settings_of_its_own() -> None:
     """A plain worker is told how it names its session, and nothing of Kafka's settings for consumers."""
     text = " ".join(why(expired("g", "m", group_kind="presence")))
-    assert all(word in text for word in ("?session=30s", "--session", "session_timeout_ms", "is 6 s"))
+    assert all(word in text for word in ("?session=30s", "--session", "session_timeout_ms", "is 6 s (named"))
     assert "session.timeout.ms" not in text.replace("session_timeout_ms", "")
 
 

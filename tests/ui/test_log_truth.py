@@ -210,6 +210,7 @@ def test_how_groups_stand(shown: Callable[[str], Page]) -> None:
         assert [row[0], row[1], row[2], row[3].strip()] == [f"{group}\n{kind}", state, f"{members}\n{number}", out], (
             group
         )
+    assert found["stuck"][4] == f"member joined\n{clock(150)}"  # it ended five seconds later
     page.locator("label.check input").check()
     expect(page.locator(".table tbody tr")).to_have_count(3)
 

@@ -140,6 +140,21 @@ def test_page_now_has_the_line_to_beat_with(shop: FedDashboard, tab: Callable[..
     assert page.evaluate(copied) == line.text_content()
 
 
+def test_a_kafka_that_never_answered_leaves_no_zeros(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
+    """Before anything was read it is not known whether somebody was expired or a record rejected."""
+    empty_dashboard.picture.link(False, now_ms=empty_dashboard.now_ms() - 60_000)
+    page = tab(empty_dashboard).open("/")
+    expect(page.locator("#health-pill")).to_contain_text("Unreachable")
+    main = page.locator("main")
+    expect(main).to_contain_text("Not known who was expired.")
+    for words in ("none rejected", "nobody expired yet", "Nobody was expired", "0 in 1 h"):
+        expect(main).not_to_contain_text(words)
+    page.goto(f"{empty_dashboard.url}/expired")
+    expect(page.locator("main")).to_contain_text("Not known who was expired.")
+    empty_dashboard.picture.link(True, now_ms=empty_dashboard.now_ms())
+    expect(page.locator("main")).to_contain_text("Nobody was expired yet.")
+
+
 def test_without_a_gateway_there_is_no_line(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:
     """A dashboard that knows no gateway shows no line that would not work."""
     page = tab(empty_dashboard).open("/")

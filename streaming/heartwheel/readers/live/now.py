@@ -281,11 +281,11 @@ def _reasons(lateness: Lateness, strays: Mapping[str, int], canary: CanaryFigure
 def _late(lateness: Lateness) -> str:
     if lateness.objective is None or lateness.p99 <= lateness.objective:
         return ""
-    late = (
-        f"The slowest of {count(lateness.count, 'expiration')} was known {length(lateness.max)} after its deadline"
-        if lateness.count < HUNDRED
-        else f"One expiration in a hundred was known {length(lateness.p99)} after its deadline, or later"
-    )
+    if lateness.count < HUNDRED:
+        which = "The only expiration" if lateness.count == 1 else f"The slowest of {lateness.count} expirations"
+        late = f"{which} was known {length(lateness.max)} after its deadline"
+    else:
+        late = f"One expiration in a hundred was known {length(lateness.p99)} after its deadline, or later"
     return f"{late}; the objective is {setting(lateness.objective)}."
 
 

@@ -77,7 +77,10 @@ def _session(row: ExpirationRow) -> list[str]:
         return [expected.format(silent=length(silent_ms), within=setting(row.session_timeout_ms)), *advised]
     if row.group_kind == PRESENCE:
         return [
-            f"{silent} {setting(row.session_timeout_ms)}: it named that, or it is coordinator.default_session_timeout.",
+            (
+                f"{silent} {setting(row.session_timeout_ms)} (named in its heartbeats, or "
+                "coordinator.default_session_timeout)."
+            ),
             *advice(ExpiryReason.SESSION_TIMEOUT, PRESENCE),
         ]
     return [
@@ -166,7 +169,15 @@ def _revocation(row: ExpirationRow) -> list[str]:
 
 def _failed(row: ExpirationRow) -> list[str]:
     how = f"It failed: {plain(row.failure).rstrip('.')}." if row.failure else "It failed; nobody said how."
-    return [f"{how} {_heard(row)}", *advice(ExpiryReason.WORKER_FAILED)]
+    return [f"{how} {_heard(row)}", *_failure_advice(row.failure or "")]
+
+
+def _failure_advice(failure: str) -> list[str]:
+    if "SIGKILL" in failure:
+        return ["SIGKILL that nobody sent is often the kernel's, as memory ran out.", _FAILED_LOG]
+    if failure.startswith("exit code"):
+        return [_FAILED_LOG, "If its exit code means that all is well: heartwheel beat --ok-exit CODE."]
+    return [_FAILED_LOG]
 
 
 def _heard(row: ExpirationRow) -> str:
@@ -176,6 +187,7 @@ def _heard(row: ExpirationRow) -> str:
     return f"That was said {length(row.deadline_ms - last_ms)} after its last heartbeat."
 
 
+_FAILED_LOG: Final = "Look at its own log of that time."
 _ALIVE_BUT_SLOW: Final = (
     "It heartbeats from another thread, so it may be alive: what it does between two polls took too long."
 )
@@ -230,13 +242,6 @@ _ADVICE: Final[Mapping[str, tuple[str, str]]] = {
     ExpiryReason.POLL_TIMEOUT: (
         "Its process was alive: what it did between two polls took longer than it may.",
         _FASTER,
-    ),
-    ExpiryReason.WORKER_FAILED: (
-        (
-            "Its process ended with an error or by a signal, or a check of it failed. SIGKILL that nobody sent is "
-            "often the kernel's, as memory ran out."
-        ),
-        "Look at its own log of that time. If its exit code means that all is well: heartwheel beat --ok-exit CODE.",
     ),
     ExpiryReason.REVOCATION_TIMEOUT: (
         (

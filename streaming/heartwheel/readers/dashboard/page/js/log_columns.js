@@ -177,9 +177,9 @@ export const LOGGED_GROUPS = [
     cell: () =>
       twoLines(({ last }) => ({
         first: last ? last.words : "none seen",
-        second: last ? clock(last.time_ms) : "",
+        second: last ? clock(last.began_ms) : "",
         title: last?.reason ?? "",
-        titleSecond: last ? utc(last.time_ms) : "",
+        titleSecond: last ? utc(last.began_ms) : "",
       })),
   },
   {

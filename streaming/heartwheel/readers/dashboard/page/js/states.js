@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 
+/** @import { Now } from "answers" */
 /** @import { Child } from "./types.d.ts" */
 
 /**
@@ -21,6 +22,17 @@ export function failed(error) {
   const { message, hint } = /** @type {Error & { hint?: string }} */ (error);
   return empty(message, hint ?? "");
 }
+
+/**
+ * Say why a list of expired members is empty.
+ *
+ * @param {Now | null} now
+ * @param {...Child} more
+ */
+export const nobodyExpired = (now, ...more) =>
+  now?.health.state === "unreachable"
+    ? empty("Not known who was expired.", "Kafka does not answer. Who was expired shows up here when it does.")
+    : empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline.", ...more);
 
 /**
  * Make a link to the section of the documentation that says what to do, which the dashboard serves itself.

@@ -10,7 +10,7 @@ import { icon } from "../icons.js";
 import { LOGGED_OUT } from "../log_columns.js";
 import { reportPanel } from "../log_report.js";
 import { fromLog } from "../source.js";
-import { code, empty, failed, head } from "../states.js";
+import { code, empty, failed, head, nobodyExpired } from "../states.js";
 import { table } from "../table.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
 
@@ -51,7 +51,13 @@ export const expiredPage = {
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
     const report = reportPanel();
-    const tell = (/** @type {Now} */ now) => (about(main, now), report.show(now.log));
+    let state = "";
+    const tell = (/** @type {Now} */ now) => {
+      about(main, now);
+      report.show(now.log);
+      if (now.health.state !== state && !view.list.rows.length) view.show();
+      state = now.health.state;
+    };
     main.append(
       head(
         "Expired members",
@@ -233,12 +239,7 @@ class View {
       );
     }
     if (fromLog) return empty("Nobody was out by a timeout, as far as the log was read.");
-    return empty(
-      "Nobody was expired yet.",
-      "A member shows up here within moments of missing its deadline. To see some, run ",
-      code("heartwheel demo"),
-      ".",
-    );
+    return nobodyExpired(this.stream.now, " To see some, run ", code("heartwheel demo"), ".");
   }
 
   clear() {

@@ -145,7 +145,10 @@ function sinceThen(sentence, ms, { now, signal }) {
  */
 const decided = (last) => [
   ["Group was", last.group_state || "unknown"],
-  [last.reason === "session_timeout" ? "Session timeout" : "Its timer", duration(last.session_timeout_ms)],
+  [
+    ["session_timeout", "worker_failed"].includes(last.reason) ? "Session timeout" : "Its timer",
+    duration(last.session_timeout_ms),
+  ],
   ["Event id", h("span", { class: "mono" }, last.id), "wide"],
   ["Place in Kafka", `partition ${last.partition}, offset ${last.offset}`],
 ];

@@ -3,7 +3,7 @@
 import { h, put } from "../dom.js";
 import { Expirations } from "../expirations.js";
 import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
-import { empty, failed } from "../states.js";
+import { failed, nobodyExpired } from "../states.js";
 import { table } from "../table.js";
 
 /** @import { Expiration } from "answers" */
@@ -37,15 +37,13 @@ export function latest({ stream, signal }) {
   );
   const changed = () => {
     if (!list.rows.length)
-      return put(
-        body,
-        empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline."),
-      );
+      return put(body, nobodyExpired(stream.now));
     if (rows.element.parentNode !== body) put(body, rows.element);
     return rows.show(list.rows);
   };
   /** @type {Expirations} */
   const list = new Expirations({ stream, signal, limit: ROWS, changed, failed: (error) => put(body, failed(error)) });
   list.choose({});
+  stream.addEventListener("now", () => list.loaded && !list.rows.length && changed(), { signal });
   return { element };
 }

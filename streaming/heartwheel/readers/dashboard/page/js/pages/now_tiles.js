@@ -7,6 +7,15 @@ import { ago, clock, count, counted, duration, latest, NOTHING, rate } from "../
 
 /** @typedef {[figure: string, unit: string, note?: string, tone?: string | null]} Reading */
 
+const UNREAD = "nothing was read yet";
+
+/**
+ * Whether Kafka has not answered since the dashboard began: what its topics hold is not known, and not zero.
+ *
+ * @param {Now} now
+ */
+const isUnread = ({ health, shards }) => health.state === "unreachable" && !shards;
+
 /**
  * Each tile: its name, what it means, and how it reads from /api/now: `[figure, unit?, note?, tone?]`. Figures that
  * were not updated since `asOf` are not shown as present ones.
@@ -36,7 +45,7 @@ const TILES = [
     (now) => [
       rate(now.expirations_per_minute),
       "",
-      `${now.expirations_per_minute === null ? "nobody decides; " : ""}${count(now.expirations_total)} in ${kept(now)}`,
+      isUnread(now) ? UNREAD : `${now.expirations_per_minute === null ? "nobody decides; " : ""}${count(now.expirations_total)} in ${kept(now)}`,
     ],
   ],
   ["Known after", "From a member's deadline until its expiration was in Kafka: median of the window", lateness],
@@ -63,11 +72,15 @@ const TILES = [
   [
     "Heartbeats",
     "Records read a second",
-    ({ heartbeats_per_second, rejects_total }) => [
-      rate(heartbeats_per_second),
-      heartbeats_per_second === null ? "" : "/s",
-      rejects_total ? `${counted(rejects_total, "record")} rejected` : "none rejected",
-      rejects_total ? "warn" : null,
+    (now) => [
+      rate(now.heartbeats_per_second),
+      now.heartbeats_per_second === null ? "" : "/s",
+      now.rejects_total
+        ? `${counted(now.rejects_total, "record")} rejected`
+        : isUnread(now)
+          ? UNREAD
+          : "none rejected",
+      now.rejects_total ? "warn" : null,
     ],
   ],
 ];
@@ -92,8 +105,9 @@ function byState(states) {
  * @param {Now} now
  * @returns {Reading}
  */
-function lateness({ lateness_ms }) {
-  if (!lateness_ms?.count) return ["–", "", "nobody expired yet"];
+function lateness(now) {
+  const { lateness_ms } = now;
+  if (!lateness_ms?.count) return ["–", "", isUnread(now) ? UNREAD : "nobody expired yet"];
   const late = lateness_ms.objective && lateness_ms.p99 > lateness_ms.objective;
   return [
     ...split(duration(lateness_ms.p50)),
