@@ -263,6 +263,12 @@ def test_only_a_clients_own_words_are_quoted() -> None:
     assert '3 leaves: 2 x closed, 1 x "tea break".' in verdict_of(group)
 
 
+def test_ids_are_not_counted_as_members(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each member has a member id and a client id, so there are more ids than members."""
+    assert run(["explain", LOG, "--member", "nosuch"]) == 1
+    assert "member, client and instance ids: " in capsys.readouterr().err
+
+
 def test_a_filter_of_members_says_nothing_about_the_whole_group(capsys: pytest.CaptureFixture[str]) -> None:
     """The group rebalanced four times, and one of its members is still there: the rows of one member do not show it."""
     assert run(["explain", LOG, "--member", "billing-1"]) == 0

@@ -136,8 +136,10 @@ def test_jobs_with_curl(kafka: SenderDouble) -> None:
             assert client.post(f"/{path}").json() == {"accepted": 1}
         for path, words in {
             "success/backup/db": "how often",
-            "ping/backup/db?every=often": "every is no duration",
-            "ping/backup/db?every=100d": "every must be longer than 0 and shorter than 24 days",
+            "ping/backup/db?every=often": 'every is no duration","hint":"write every=24h"',
+            "ping/backup/db?every=100d": "every=100d must be longer than 0 and shorter than 24 days",
+            "start/backup/db?limit=often": 'limit is no duration","hint":"write limit=3h"',
+            "beat/backup/db?session=1s": "a session timeout of 1 s is not within 6 s to 24 d",
             "start/backup/db?every=1d": "'every' is not known",
             "success/backup/db?every=24d&grace=1h": "coordinator.presence_max_session_timeout",
         }.items():
@@ -175,7 +177,7 @@ def test_many_at_once(kafka: SenderDouble) -> None:
         ("GET", "/beat/g/", "", 400, "member_id"),
         ("GET", "/beat/g/%ff", "", 400, "UTF-8"),
         ("GET", "/beat/g/m?session=soon", "", 400, "duration"),
-        ("GET", "/beat/g/m?session=1s", "", 400, "6000"),
+        ("GET", "/beat/g/m?session=1s", "", 400, "6 s to 24 d"),
         ("GET", "/beat/g/m?sesion=30s", "", 400, "sesion"),
         ("GET", f"/beat/g/{'m' * 1025}", "", 400, "1024"),
         ("GET", f"/beat/g/{'m' * 9000}", "", 414, "too long"),

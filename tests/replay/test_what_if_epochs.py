@@ -291,6 +291,16 @@ def test_tables(question: str, words: list[str], tmp_path: Path, capsys: pytest.
     assert [word for word in words if word not in out] == []
 
 
+def test_a_log_without_revocations_has_no_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody was asked to give partitions back, so that nobody would have been fenced is not known."""
+    log = EpochLog()
+    _beats(log, "a", [0, 2_000, 4_000])
+    assert run(["replay", _write(tmp_path, log), "--what-if", "rebalance_timeout=1s"]) == 0
+    out = capsys.readouterr().out
+    assert "it cannot say what a rebalance timeout does" in out
+    assert "fenced" not in out
+
+
 def test_json_of_intervals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`--json` names units, and `null` is for what the members had."""
     log = EpochLog()

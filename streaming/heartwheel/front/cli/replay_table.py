@@ -13,6 +13,10 @@ from heartwheel.front.cli.inspect import show_time
 from heartwheel.settings import format_duration
 
 _NONE: Final = "-"
+_NO_REVOCATION: Final = (
+    "No member was asked to give partitions back, as far as this log shows: it cannot say what a rebalance timeout does.",
+    "Only groups with member epochs are looked at, and only if their lines have `assignment` or `revoking`.",
+)
 
 
 def show_what_if(answer: WhatIf) -> None:
@@ -25,6 +29,9 @@ def show_what_if(answer: WhatIf) -> None:
 
 def show_revocations(answer: RevocationsWhatIf) -> None:
     """Print a row for the rebalance timeouts that the members had, one for each other, and what follows from them."""
+    if not answer.revocations:
+        stdout().print(*_NO_REVOCATION, sep="\n", markup=False)
+        return
     table = plain_table("rebalance timeout", "fenced", "false", "partitions free after (p50)", "(p99)")
     for scenario in (answer.recorded, *answer.scenarios):
         table.add_row(*_revocation_cells(scenario))

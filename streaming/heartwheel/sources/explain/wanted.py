@@ -100,4 +100,5 @@ def _hint(what: str, name: str, known: Collection[str]) -> str:
     near = get_close_matches(name, known, _NAMED_MAX, cutoff=0.4)
     shown = list(dict.fromkeys([*near, *sorted(known)]))[:_NAMED_MAX]
     more = f" and {len(known) - len(shown):,} more" if len(known) > len(shown) else ""
-    return f"it has {len(known):,} {what}{'' if len(known) == 1 else 's'}: {', '.join(shown)}{more}"
+    ids = "member, client and instance ids" if what == "member" else f"{what}{'' if len(known) == 1 else 's'}"
+    return f"it has {len(known):,} {ids}: {', '.join(shown)}{more}"

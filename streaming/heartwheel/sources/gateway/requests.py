@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote_to_bytes
 
+from heartwheel.base.phrases import setting
 from heartwheel.readers.http_server.problems import RequestError
 from heartwheel.settings import parse_duration_ms
 from heartwheel.wire.events import JOB, JOB_RUN, Event, EventType, RejectedError, decode_event, encode_event
@@ -24,6 +25,9 @@ _KINDS: Final[Mapping[str, tuple[EventType, frozenset[str]]]] = {
 }
 _CLIENTS: Final[Mapping[str, str]] = {"start": JOB_RUN, "success": JOB, "ping": JOB, "fail": JOB}
 _AN_HOUR: Final = "1h"
+_DURATIONS: Final = {"session": "30s", "limit": "3h", "every": "24h", "grace": "1h"}
+"""An example of each parameter that is a duration."""
+
 _NOT_OF_WORKERS: Final = frozenset({EventType.EXPIRED, EventType.LOAD, EventType.UNLOAD})
 
 
@@ -131,7 +135,8 @@ def _checked(value: bytes, sessions: SessionLimits) -> BeatRecord:
         raise RequestError(400, "workers may not name a feed", "leave out feed and at_ms")
     session_ms = event.session_timeout_ms
     if session_ms is not None and not sessions.least_ms <= session_ms <= sessions.most_ms:
-        words = f"a session timeout of {session_ms} ms is outside {sessions.least_ms} to {sessions.most_ms} ms"
+        least, most = setting(sessions.least_ms), setting(sessions.most_ms)
+        words = f"a session timeout of {setting(session_ms)} is not within {least} to {most}"
         if session_ms < sessions.least_ms:
             raise RequestError(400, words, "the job would reject it: see coordinator.group_min_session_timeout")
         raise RequestError(400, words, "the job would reject it: see coordinator.presence_max_session_timeout")
@@ -160,7 +165,8 @@ def _duration_ms(name: str, text: str) -> int:
     try:
         duration_ms = parse_duration_ms(text)
     except ValueError:
-        raise RequestError(400, f"{name} is no duration", f"write {name}=30s") from None
+        raise RequestError(400, f"{name} is no duration", f"write {name}={_DURATIONS[name]}") from None
     if not 0 < duration_ms < 2**31:
-        raise RequestError(400, f"{name} must be longer than 0 and shorter than 24 days", f"write {name}=30s")
+        words = f"{name}={text} must be longer than 0 and shorter than 24 days"
+        raise RequestError(400, words, f"write for example {name}={_DURATIONS[name]}")
     return duration_ms
