@@ -247,6 +247,24 @@ NOT_ANSWERED = java(
 )  # fmt: skip
 
 
+def test_a_membership_ends_once(tmp_path: Path) -> None:
+    """Without answers for its session and then unknown to the coordinator: one removal, and one more after it is back."""
+    unknown = "Resetting generation and member id due to: encountered UNKNOWN_MEMBER_ID from HEARTBEAT response"
+    log = NOT_ANSWERED + java((72, unknown))
+    (event,) = _explained(tmp_path, log)
+    assert event.kind == "removed"
+    assert 'UNKNOWN_MEMBER_ID from HEARTBEAT response, 12.0 s after "session timed out' in event.explanation[0]
+    back = java(
+        (
+            72,
+            f"Successfully joined group with generation Generation{{generationId=5, memberId='{ME}', protocol='range'}}",
+        ),
+        (90, unknown),
+    )
+    kinds = [each.kind for each in _explained(tmp_path, NOT_ANSWERED + back)]
+    assert kinds == ["no_answer", "removed"]
+
+
 def test_the_page_claims_no_more_than_the_terminal(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """A consumer without answers was likely removed: no expiry that nobody saw, with what to do, on page and terminal."""
     names, events, scanned = read(tmp_path, NOT_ANSWERED)

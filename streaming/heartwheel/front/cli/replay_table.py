@@ -14,7 +14,7 @@ from heartwheel.settings import format_duration
 
 _NONE: Final = "-"
 _NO_REVOCATION: Final = (
-    "No member was asked to give partitions back, as far as this log shows: it cannot say what a rebalance timeout does.",
+    "This log shows no member that was asked to give partitions back: it cannot say what a rebalance timeout does.",
     "Only groups with member epochs are looked at, and only if their lines have `assignment` or `revoking`.",
 )
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from heartwheel.base.phrases import length
 from heartwheel.sources.explain.broken_lines import end_of_line
 from heartwheel.sources.explain.client_texts import CONTEXT, NEEDLES, RDKAFKA, TEXT_CHARS_MAX, TEXTS, ClientSaid
 from heartwheel.sources.explain.explanation import advice_of, explain, leave_reason
@@ -147,9 +148,18 @@ class ClientLog:
         elif not (near and last is not None and last.kind is _KINDS[kind][0]):
             happened, known = _KINDS[kind]
             reason = next((each for pattern, each in _REFUSED if pattern.search(words)), known)
+            if happened is Happened.REMOVED and last is not None and last.kind is Happened.NO_ANSWER:
+                words = self._merged(last, words, time_ms)
             client.last = self._event(client, happened, reason, line, words)
             if "limit" in line.parts:
                 client.last.rebalance_timeout_ms = int(line.parts["limit"])
+
+    def _merged(self, unanswered: ExplainedEvent, words: str, time_ms: int) -> str:
+        """Return the words of a removal after missing answers, of which it makes one event: a membership ends once."""
+        if unanswered.returned_ms is not None:
+            return words
+        self._events.remove(unanswered)
+        return f'{words}, {length(time_ms - unanswered.time_ms)} after "{unanswered.reason_text}"'
 
     def _poll_timeout_of(self, client: _Client, time_ms: int) -> ExplainedEvent | None:
         """Return the poll timeout that a leave belongs to: the client's, or one just before that names no group."""
