@@ -16,7 +16,7 @@ from heartwheel.readers.top.app import Top
 from heartwheel.readers.top.frame import Frame, frame_of, risk_of
 from support.output_rows import T0, Row, expired, job, joined, status, topic_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "top.md"
+PAGE = Path(__file__).parents[2] / "docs" / "dashboard.md"
 SIZE = (80, 24)
 DEATHS = (
     ("orders", "orders-3-4f1c9d60-6d55-4a0c-a5b8-9a0c52c0aa01", "session_timeout"),
