@@ -55,7 +55,7 @@ def started(words: list[str], folder: Path, env: dict[str, str]) -> Iterator[Non
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     ("page", "heading"),
-    [("README.md", "Run it beside a cluster"), ("docs/run-beside-a-cluster.md", "Run it beside a cluster")],
+    [("README.md", "Run it beside a cluster"), ("docs/cluster.md", "Run it beside a cluster")],
     ids=["readme", "page"],
 )
 def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> None:
