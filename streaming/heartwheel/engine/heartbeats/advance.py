@@ -178,6 +178,6 @@ def _verdict_records(verdicts: Iterable[Verdict], status: StatusRow) -> list[Out
 
 def _longest_ms(outages: Iterable[Outage]) -> int:
     """Return how long the longest outage of Kafka was, ms; what a feed has missed is none, nor what has no time."""
-    none = {OutageKind.NOT_PASSED_ON, OutageKind.UNTIMED}
+    none = {OutageKind.NOT_RELAYED, OutageKind.UNTIMED}
     kafkas = (each for each in outages if each.kind not in none)
     return max((outage.after_ms - outage.before_ms for outage in kafkas), default=0)

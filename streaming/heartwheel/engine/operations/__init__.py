@@ -1,4 +1,4 @@
-"""Delayed operations as a stream: complete this before its deadline, or tell me. Pure: no Spark, no Kafka, no clock."""
+"""Delayed operations as a stream: each is completed before its deadline, or reported. No Spark, no Kafka, no clock."""
 
 from heartwheel.engine.operations.limits import OperationLimits
 from heartwheel.engine.operations.log import PackedRecord, Packet

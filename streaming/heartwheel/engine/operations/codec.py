@@ -1,4 +1,4 @@
-"""The state of a shard of operations as text: sections in the frame that all shards' states have.
+"""The state of a shard of operations as text: sections in the same frame as every shard's state.
 
 | section       | what                                                                             |
 |---------------|----------------------------------------------------------------------------------|
@@ -8,7 +8,7 @@
 | `watches`     | hashes of watched keys, and the rows that watch them                             |
 | `wheel`       | handles and deadlines, bucket after bucket, and the buckets                      |
 | `watermarks`  | high watermarks by key, MessagePack                                              |
-| `log`         | records that wait for their order, and the newest time of each partition, likewise |
+| `log`         | waiting records, and the newest time of each partition, likewise                   |
 | `counts`      | counters since the shard was made, JSON                                          |
 
 Version history: 1, the first; 2, ASCII of seven bits, times as differences.
@@ -42,11 +42,11 @@ class OperationState(NamedTuple):
         wheel: the timing wheel.
         key_hashes: int64 (watches,), hashes of watched keys.
         key_rows: int64 (watches,), the rows that watch them.
-        watermarks: what `Watermarks.encode` returned.
-        waiting: records that wait for their order.
+        watermarks: the result of `Watermarks.encode`.
+        waiting: records whose place in the order is not certain yet.
         newest_ms: effective time of each partition's newest record, epoch ms.
         counts: counters by name.
-        partitions: how many the topic has, as far as is known.
+        partitions: the known number of partitions of the topic.
     """
 
     table: Table
@@ -67,7 +67,7 @@ class _LogSection(msgspec.Struct, array_like=True):
 
 
 def new_state() -> OperationState:
-    """Make the state of a new shard."""
+    """Return the state of a new shard."""
     nothing = np.empty(0, np.int64)
     return OperationState(operation_table(), TimingWheel(tick_ms=1), nothing, nothing, b"", [], {}, {})
 
@@ -91,10 +91,10 @@ def decode_operations(blob: str) -> OperationState:
     """Decode a shard's state.
 
     Args:
-        blob: what `encode_operations` returned.
+        blob: the result of `encode_operations`.
 
     Raises:
-        CorruptBlobError: it is not whole, or contradicts itself.
+        CorruptBlobError: it is cut short, was changed, or contradicts itself.
         OldBlobVersionError: an older release wrote it.
         UnknownBlobVersionError: a newer release wrote it.
     """

@@ -1,4 +1,4 @@
-"""What an operation waits for, and whether it has it: keys of its own, or the rules of delayed produce and fetch."""
+"""Conditions of operations: keys of their own, or the rules of delayed produce and fetch."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from heartwheel.wire.outcomes import Ended, Ending
 from timing_wheel import DelayedFetch, DelayedProduce, FetchFrom, Partitions, Position
 
 _ANY_SIZE: Final = 2**62
-"""A fetch of this stream takes as much as there is: how much of it is sent is its broker's business."""
+"""A fetch of this stream takes all that is available: the broker decides how much of it is sent."""
 
 
 class Watched(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One operation that waits.
 
     Args:
-        operation_id: which.
+        operation_id: its id.
         condition: `keys`, `offsets` or `from_bytes`.
-        keys: what it watches.
-        lacking: what it still lacks of them; for `offsets` and `keys`.
+        keys: the keys that it watches.
+        lacking: the keys that are not completed yet; for `offsets` and `keys`.
         needs_all: whether it needs all of its keys.
-        offsets: what is required of each partition; for `offsets`.
-        from_bytes: where each partition is read from; for `from_bytes`.
-        bytes_min: bytes that are worth an answer.
+        offsets: the required offset of each partition; for `offsets`.
+        from_bytes: the position from which each partition is read, bytes; for `from_bytes`.
+        bytes_min: the least number of bytes that completes a fetch.
         watched_ms: when it was watched, epoch ms.
         timeout_ms: how long it may take, ms.
     """
@@ -49,10 +49,10 @@ class Watched(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 def watched_of(event: OperationEvent, now_ms: int) -> Watched:
-    """Begin to wait.
+    """Return the operation that a watch starts.
 
     Args:
-        event: a watch.
+        event: the watch.
         now_ms: its effective time, epoch ms.
     """
     keys = event.watched_keys
@@ -72,7 +72,7 @@ def watched_of(event: OperationEvent, now_ms: int) -> Watched:
 
 
 def settle_key(operation: Watched, key: str) -> bool:
-    """Count a completed key, and return whether that completes the operation; partitions are no such keys."""
+    """Remove a completed key; return whether that completes the operation. Keys of partitions are ignored."""
     if operation.condition != "keys" or key not in operation.lacking:
         return False
     operation.lacking = tuple(each for each in operation.lacking if each != key) if operation.needs_all else ()
@@ -80,10 +80,10 @@ def settle_key(operation: Watched, key: str) -> bool:
 
 
 def settle_watermarks(operation: Watched, watermarks: Watermarks) -> bool:
-    """Look at the high watermarks, and return whether the operation has what it waits for.
+    """Return whether the operation is complete according to the high watermarks, and update its lacking keys.
 
-    A partition that has reached its offset is settled for good, as `DelayedProduce` has it; what a fetch has to read
-    is counted anew each time.
+    A partition that has reached its offset stays settled, as in `DelayedProduce`; the bytes that a fetch can read are
+    counted again each time.
     """
     if operation.condition == "keys":
         return False
@@ -103,13 +103,13 @@ def settle_watermarks(operation: Watched, watermarks: Watermarks) -> bool:
 def ended(
     operation: Watched, ending: Ending, now_ms: int, watermarks: Watermarks, *, completed_by: str | None = None
 ) -> Ended:
-    """Return how an operation ended.
+    """Return the outcome of an operation.
 
     Args:
-        operation: which.
-        ending: how.
-        now_ms: when, epoch ms.
-        watermarks: what is known at that time.
+        operation: the operation.
+        ending: how it ended.
+        now_ms: when it ended, epoch ms.
+        watermarks: the high watermarks at that time.
         completed_by: the key that completed it.
     """
     available = None

@@ -1,4 +1,4 @@
-"""Which rows of a table bear a hash: sorted arrays for what the state brought, a dictionary for what a batch added."""
+"""The rows of a table by hash: sorted arrays for the rows of the state, a dictionary for those that a batch added."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hash_of(text: str) -> int:
 
 
 class HashIndex:
-    """Rows by hash. It may name rows that have moved on: whoever asks looks at the row itself.
+    """Rows by hash. It may return rows that were reused since, so callers compare the row itself.
 
     Args:
         hashes: int64 (entries,).

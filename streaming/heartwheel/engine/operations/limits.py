@@ -1,4 +1,4 @@
-"""The limits of a shard of operations (promise P6), and how long it remembers."""
+"""The limits of a shard of operations (promise P6)."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class OperationLimits:
-    """Bounds of what one shard holds.
+    """The limits of what one shard holds.
 
     Args:
-        operations_max: most operations, those that ended and are remembered counted too.
+        operations_max: most operations, including those that ended and are remembered.
         watermarks_max: most high watermarks.
         waiting_max: most records that wait for their place in the order of the log.
         timeout_ms_max: longest timeout of an operation, ms.
-        remembered_ms: how long the id of an operation that ended, and a high watermark, are remembered, ms.
+        remembered_ms: how long a high watermark and the id of an ended operation are remembered, ms.
     """
 
     operations_max: int = 250_000

@@ -1,16 +1,17 @@
-"""The order of the log over all partitions, and how far it is known.
+"""The order of the records over all partitions, and how far it is certain.
 
 Within a partition records count in the order of their offsets, at an *effective time* that never goes back: the newest
-append time up to there. Between partitions they count by effective time, then partition, then offset. So "before" has
-one meaning for any two records, wherever they are, and it does not depend on which batch read them.
+append time up to there. Between partitions they count by effective time, then partition, then offset. So for any two
+records it is defined which comes first, wherever they are and whichever batch read them.
 
-A batch may read a completion and leave a watch that came before it unread in another partition. So a record is applied
-only behind the *frontier*: the time before which every record of every partition has been read. Later ones wait in the
-state. The frontier is the least time of all partitions: that of the newest record read from each, ticks among them.
-While a partition gives no time, nothing is applied, as a completion of any key may be in it.
+A batch may read a completion before a watch that came earlier in another partition. So a record is applied only when
+its time is before the *frontier*: the time before which every record of every partition has been read. Later records
+wait in the state. The frontier is the least time of all partitions, where a partition's time is that of the newest
+record read from it, ticks included. While a partition has no time, nothing is applied, because it may contain a
+completion of any key.
 
-A record that comes from behind the frontier all the same (of a partition that nobody knew of) counts as if it were at
-the frontier, and is counted as late.
+A record from before the frontier can still come, from a partition that was not known. It is applied as if it were at
+the frontier, and counted as late.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ class PackedRecord(NamedTuple):
     """One record on its way to a shard.
 
     Args:
-        time_ms: the newest append time of its partition up to it, as far as its task has seen, epoch ms.
+        time_ms: the newest append time of its partition up to it, of the records that its task has read, epoch ms.
         offset: its offset.
-        value: what it says, proved to decode.
+        value: its value, which was decoded once and is valid.
     """
 
     time_ms: int
@@ -36,13 +37,13 @@ class PackedRecord(NamedTuple):
 
 
 class Packet(msgspec.Struct, frozen=True, array_like=True):
-    """What one task read of one partition, for one shard; every shard gets the progress.
+    """What one task read from one partition for one shard. Shards without records get one, too, for its time.
 
     Args:
         partition: the partition.
-        first_offset: offset of the first record read, whomever it was for.
+        first_offset: offset of the first record read, for any shard.
         newest_ms: newest append time read, epoch ms.
-        records: those for this shard, by offset.
+        records: the records for this shard, by offset.
         partitions: the newest count of the topic's partitions in a tick; 0 if there was none.
     """
 
@@ -54,13 +55,13 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OperationEntry(NamedTuple):
-    """One record where it stands in the order of the log: tuples compare in that order.
+    """One record with its place in the order of the log: the tuples compare in that order.
 
     Args:
         time_ms: its effective time, epoch ms.
         partition: its partition.
         offset: its offset.
-        value: what it says.
+        value: its value.
     """
 
     time_ms: int
@@ -70,12 +71,12 @@ class OperationEntry(NamedTuple):
 
 
 class OperationLog:
-    """Records in order; those that are not behind the frontier yet are held back.
+    """The records in order; those that the frontier has not passed yet wait.
 
     Args:
-        waiting: the records held back so far.
+        waiting: the records that wait.
         newest_ms: effective time of each partition's newest record, epoch ms.
-        partitions: how many partitions the topic has, as far as is known.
+        partitions: the known number of partitions of the topic.
     """
 
     def __init__(
@@ -86,20 +87,20 @@ class OperationLog:
         self.partitions = partitions
 
     def add(self, packets: Sequence[Packet], *, not_before_ms: int) -> int:
-        """Take in what a batch read.
+        """Add what a batch read.
 
         Args:
-            packets: in any order.
+            packets: the packets, in any order.
             not_before_ms: the frontier so far, epoch ms.
 
         Returns:
-            How many records came from behind it.
+            The number of records from before the frontier.
         """
         late = 0
         for packet in sorted(packets, key=lambda packet: (packet.partition, packet.first_offset)):
             before_ms = self.newest_ms.get(packet.partition, packet.newest_ms)
             for record in packet.records:
-                # What the task saw of its partition begins with the batch; what came before is known here.
+                # The task knows only the records of its batch; the time of the partition before them is known here.
                 time_ms = max(record.time_ms, self.newest_ms.get(packet.partition, record.time_ms))
                 late += time_ms < not_before_ms
                 self.waiting.append(
@@ -110,18 +111,18 @@ class OperationLog:
         return late
 
     def proven_ms(self) -> int:
-        """Return up to when everything has been read, epoch ms; -1 while a partition gave no time."""
+        """Return the time up to which everything has been read, epoch ms; -1 while a partition has no time."""
         return min((self.newest_ms.get(number, -1) for number in range(self.partitions)), default=-1)
 
     def take(self, frontier_ms: int) -> list[OperationEntry]:
-        """Take out what is behind the frontier, in the order of the log."""
+        """Remove the records before the frontier, and return them in the order of the log."""
         self.waiting.sort()
         ready = [entry for entry in self.waiting if entry.time_ms < frontier_ms]
         del self.waiting[: len(ready)]
         return ready
 
     def cut(self, most: int) -> list[OperationEntry]:
-        """Take out the newest of what still waits, so that no more than `most` records do."""
+        """Remove and return the newest waiting records, so that at most `most` still wait."""
         surplus = self.waiting[most:]
         del self.waiting[most:]
         return surplus

@@ -1,20 +1,21 @@
-"""A shard of operations: those whose id hashes to it, and the one place where each of them ends.
+"""A shard of operations: the operations whose ids hash to it. Only this shard ends them.
 
-**Who owns an operation.** An operation may watch keys that hash to any shard. Were it filed on each of those, two
-shards could end it at once, and they would have to agree. So an operation lives on one shard alone, that of its *id*;
-what is said about a *key* (a completion, a high watermark) is sent to every shard instead. Such records are small, and
-a shard where nobody watches the key drops them after one look into a sorted array; agreement between shards would cost
-a second shuffle, and a second batch for every outcome. Whatever an operation watches, one single-threaded shard sees
-all that can end it, in one order, and ends it once (`test_an_operation_that_watches_keys_of_all_shards_ends_once`).
+**Which shard owns an operation.** An operation may watch keys that hash to any shard. If it were stored on each of
+those, two shards could end it at the same time and would have to agree. So an operation is stored on one shard, that of
+its *id*, and records about a *key* (a completion, a high watermark) are sent to every shard. Such records are small: a
+shard that does not have the key finds that out with one search of a sorted array. Agreement between shards would cost a
+second shuffle, and a second batch for every outcome. So whatever an operation watches, one single-threaded shard sees
+everything that can end it, in one order, and ends it once
+(`test_an_operation_that_watches_keys_of_all_shards_ends_once`).
 
-**What "before" means.** The records of one operation may lie in several partitions of the topic. They count in the
-order of the log (`heartwheel.engine.operations.log`): by effective append time, then partition, then offset. A
-completion of a key counts for the operations that were watched before it, and for no later one; high watermarks are
-remembered. An operation waits while now < deadline: a completion at the very deadline is late.
+**What "before" means.** The records of one operation may be in several partitions of the topic. They count in the order
+of the log (`heartwheel.engine.operations.log`): by effective append time, then partition, then offset. The completion
+of a key counts for operations that were watched before it, and not for later ones; high watermarks are remembered. An
+operation waits while now < deadline: a completion exactly at the deadline is late.
 
-**Why the outcomes are a function of the log.** A record is applied only when nothing unread can come before it, and
-before it is, everything that is due by its time has expired. The wheel ticks by the millisecond, so that this holds to
-the millisecond (`test_p3_any_cut_and_any_restart_give_the_outcomes_of_the_reference`).
+**Why the outcomes are a function of the log.** A record is applied only when nothing unread can come before it. Before
+that, everything that is due by its time expires. The wheel has a tick of one millisecond, so this is exact to the
+millisecond (`test_p3_any_cut_and_any_restart_give_the_outcomes_of_the_reference`).
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ class Refused(NamedTuple):
 
     Args:
         entry: the record.
-        cause: why.
-        detail: words for people.
-        everywhere: whether every shard was sent it, so that one of them should tell.
+        cause: why it was refused.
+        detail: the cause in words.
+        everywhere: whether every shard was sent it, so that only one of them should report it.
     """
 
     entry: OperationEntry
@@ -51,12 +52,12 @@ class Refused(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What one batch came to.
+    """The result of one batch.
 
     Args:
-        ended: by time, then by operation id.
-        refused: records that could not be applied.
-        counts: how often what happened in this batch, by name.
+        ended: the operations that ended, by time, then by operation id.
+        refused: the records that could not be applied.
+        counts: the number of occurrences in this batch, by name.
     """
 
     ended: list[Ended]
@@ -68,12 +69,12 @@ class OperationShard:
     """The operations of one shard.
 
     Args:
-        limits: what it may hold.
+        limits: the limits of what it holds.
         clock_ms: the frontier so far, epoch ms; -1 if there is none.
         blob: the state from `encode`, or empty for a new shard.
 
     Raises:
-        StateBlobError: the blob cannot be read.
+        StateBlobError: the blob cannot be decoded.
     """
 
     def __init__(self, limits: OperationLimits, *, clock_ms: int = -1, blob: str = "") -> None:
@@ -100,11 +101,11 @@ class OperationShard:
 
     @property
     def remembered_count(self) -> int:
-        """How many operations ended and are remembered by their id."""
+        """The number of operations that ended and whose ids are remembered."""
         return len(self._operations) - self._operations.waiting
 
     def encode(self) -> str:
-        """Encode the state; `OperationShard(blob=...)` carries on from it."""
+        """Encode the state; `OperationShard(blob=...)` continues from it."""
         hashes, rows = self._operations.watches()
         return encode_operations(
             OperationState(
@@ -121,12 +122,12 @@ class OperationShard:
         )
 
     def apply(self, packets: Sequence[Packet], clock_ms: int | None = None, *, partitions: int = 0) -> Result:
-        """Apply the records of a batch as far as their order is known, and expire what is due by then.
+        """Apply the records of a batch whose order is certain, and expire the operations that are due by then.
 
         Args:
             packets: what was read.
-            clock_ms: up to where all records have been read, epoch ms; left out, what the packets prove.
-            partitions: how many the topic is known to have from elsewhere.
+            clock_ms: the time up to which all records have been read, epoch ms; by default what the packets prove.
+            partitions: the number of partitions of the topic, as known from elsewhere.
         """
         self._ended, self._refused, self._counts = [], [], Counter()
         self._counts["records"] = sum(len(packet.records) for packet in packets)
@@ -148,7 +149,7 @@ class OperationShard:
         return Result(self._ended, self._refused, self._counts)
 
     def _advance(self, now_ms: int) -> None:
-        """Expire and forget what is due; what is remembered from a deadline long past may be due again at once."""
+        """Expire and forget what is due. An operation that expired long after its deadline may be forgotten at once."""
         wheel = self._operations.wheel
         while now_ms > wheel.clock_ms or wheel.overdue:
             self._due(wheel.advance(max(now_ms, wheel.clock_ms)).tolist())

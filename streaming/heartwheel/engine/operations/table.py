@@ -1,4 +1,4 @@
-"""The operations of a shard in columns: those that wait, and those that ended and are remembered by their id."""
+"""The operations of a shard in columns: those that wait, and the ids of those that ended."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def operation_table() -> Table:
-    """Make an empty table of operations.
+    """Return an empty table of operations.
 
-    Columns: `state` (`WAITS` or `ENDED`), `id_hash`. The detail of one that waits is what it waits for. The wheel holds
-    when it expires or is forgotten, under its row.
+    Columns: `state` (`WAITS` or `ENDED`), `id_hash`. The detail of a waiting operation is its `Watched`. The wheel has
+    its expiry, and later the time to forget it, under its row.
     """
     return Table({"state": (FREE, np.int8), "id_hash": (0, np.int64)})
 
 
 class Operations:
-    """Operations by id and by the keys they watch.
+    """Operations by id and by the keys that they watch.
 
     Args:
         table: from `operation_table`.
@@ -47,16 +47,16 @@ class Operations:
         self._by_key = HashIndex(key_hashes, key_rows)
 
     def __len__(self) -> int:
-        """Count all, those that are only remembered too."""
+        """Return the number of operations, including those that have ended."""
         return len(self.table)
 
     @property
     def waiting(self) -> int:
-        """How many operations wait."""
+        """The number of operations that wait."""
         return int(np.count_nonzero(self.table["state"] == WAITS))
 
     def find(self, operation_id: str) -> int | None:
-        """Find the row of an operation, whether it waits or is remembered."""
+        """Return the row of an operation that waits or has ended; `None` if it is not known."""
         state, text = self.table["state"], self.table.text
         for row in self._by_id.rows(hash_of(operation_id)):
             if state[row] != FREE and text.ids([row])[0] == operation_id:
@@ -64,7 +64,7 @@ class Operations:
         return None
 
     def add(self, operation: Watched) -> int:
-        """Add an operation that waits, and return its row."""
+        """Add a waiting operation, and return its row."""
         row = self.table.allocate()
         id_hash = hash_of(operation.operation_id)
         self.table["state"][row] = WAITS
@@ -77,23 +77,23 @@ class Operations:
         return row
 
     def waits(self, row: int) -> bool:
-        """Return whether the operation of a row waits."""
+        """Return whether the operation in a row waits."""
         return bool(self.table["state"][row] == WAITS)
 
     def read(self, row: int) -> Watched:
-        """Read an operation that waits."""
+        """Return a waiting operation."""
         return _decode(self.table.text.read([row])[0][1])
 
     def read_all(self, rows: list[int]) -> list[Watched]:
-        """Read many operations that wait, at a fraction of what reading each would cost."""
+        """Return many waiting operations; much cheaper than reading each."""
         return [_decode(detail) for _, detail in self.table.text.read(rows)]
 
     def write(self, row: int, operation: Watched) -> None:
-        """Write what has changed of an operation that waits."""
+        """Write a changed waiting operation."""
         self.table.text.write(row, operation.operation_id, _encode(operation))
 
     def watching(self, key: str) -> Iterator[tuple[int, Watched]]:
-        """Yield the operations that wait and watch a key, with their rows."""
+        """Yield the waiting operations that watch a key, with their rows."""
         for row in self._by_key.rows(hash_of(key)):
             if self.waits(row):
                 operation = self.read(row)
@@ -101,18 +101,18 @@ class Operations:
                     yield row, operation
 
     def remember(self, row: int, operation_id: str, until_ms: int) -> None:
-        """Keep of an operation that ended nothing but its id."""
+        """Mark an operation as ended; only its id is kept, up to a time, epoch ms."""
         self.table["state"][row] = ENDED
         self.table.text.write(row, operation_id, b"")
         self.wheel.file_one(row, until_ms)
 
     def forget(self, row: int) -> None:
-        """Free the row of an operation that was remembered for long enough."""
+        """Release the row of an ended operation."""
         self.table.release(row)
         self.table.text.write(row, "", b"")
 
     def watches(self) -> tuple[Ints, Ints]:
-        """Return (key hashes, rows) of what waits; entries of what has ended are dropped."""
+        """Return (key hashes, rows) of the waiting operations; entries of ended ones are dropped."""
         hashes, rows = self._by_key.entries()
         waits = self.table["state"][rows] == WAITS
         return hashes[waits], rows[waits]

@@ -1,7 +1,7 @@
-"""The high watermarks that a shard remembers: unlike completions, those that came before a watch count for it.
+"""The high watermarks that a shard remembers: unlike completions, they count for operations that were watched later.
 
-A high watermark is known to an operation unless the last word of it came a whole `remembered_ms` before the watch. So a
-topic that was deleted and made anew does not complete writes to it by what its namesake once had.
+An operation uses a high watermark if it was last reported less than `remembered_ms` before the watch. So if a topic is
+deleted and created again, the high watermarks of the old one do not complete writes to the new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class HighWatermark(msgspec.Struct, frozen=True, array_like=True):
     Args:
         offset: its offset.
         size_bytes: bytes before it.
-        reported_ms: effective time of the last record that named it, new or not, epoch ms.
+        reported_ms: effective time of the last record that reported it, changed or not, epoch ms.
     """
 
     offset: int
@@ -35,10 +35,10 @@ class Watermarks:
     """High watermarks by key.
 
     Args:
-        remembered_ms: how long one is known after the last word of it, ms.
-        timeout_ms_max: longest timeout of an operation: so long one may still be asked for after that, ms.
-        watermarks_max: most that are remembered.
-        encoded: what `encode` returned; it is not decoded before somebody asks.
+        remembered_ms: how long a high watermark is used after its last report, ms.
+        timeout_ms_max: longest timeout of an operation, ms: it may still use a high watermark for so long after that.
+        watermarks_max: most high watermarks.
+        encoded: the result of `encode`; it is decoded when it is first used.
     """
 
     def __init__(self, *, remembered_ms: int, timeout_ms_max: int, watermarks_max: int, encoded: bytes = b"") -> None:
@@ -58,16 +58,16 @@ class Watermarks:
         return self._decoded
 
     def update(self, key: str, offset: int, size_bytes: int | None, now_ms: int) -> bool:
-        """Take in a high watermark; an older one only confirms what is known.
+        """Set a high watermark. A lower one than the known one leaves that unchanged, and counts as a report of it.
 
         Args:
             key: the partition.
             offset: the high watermark.
-            size_bytes: bytes before it; `None` leaves them as they were.
+            size_bytes: bytes before it; `None` leaves the known number unchanged.
             now_ms: effective time of the record, epoch ms.
 
         Returns:
-            Whether there was room to remember it.
+            Whether there was room for it.
         """
         before = self._watermarks.get(key)
         if before is None and len(self) >= self._watermarks_max:
@@ -82,7 +82,7 @@ class Watermarks:
         return True
 
     def known_at(self, keys: Iterable[str], watched_ms: int) -> Partitions[str]:
-        """Return what an operation knows of its partitions.
+        """Return the high watermarks that an operation uses.
 
         Args:
             keys: its partitions.
@@ -96,7 +96,7 @@ class Watermarks:
         return partitions
 
     def forget(self, now_ms: int) -> None:
-        """Drop those that no operation, waiting or to come, can know any more."""
+        """Drop the high watermarks that no present or future operation can use."""
         kept = {
             key: watermark
             for key, watermark in self._watermarks.items()
@@ -106,5 +106,5 @@ class Watermarks:
             self._decoded = kept
 
     def encode(self) -> bytes:
-        """Encode them; untouched ones are returned as they came."""
+        """Encode the high watermarks; if they were not used, the bytes are those that were decoded."""
         return self._encoded if self._decoded is None else _encode(self._decoded)

@@ -214,7 +214,7 @@ class GroupRunner:
         self._groups["renewed_ms"][rows] = np.maximum(self._groups["renewed_ms"][rows], outage.after_ms)
         self._store(done)
         batch.counts["sessions_renewed"] += renewed
-        if outage.kind is OutageKind.NOT_PASSED_ON:
+        if outage.kind is OutageKind.NOT_RELAYED:
             self._advance_to(rows, outage.after_ms)
 
     def _advance_to(self, rows: Rows, after_ms: int) -> None:

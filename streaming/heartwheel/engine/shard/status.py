@@ -80,7 +80,7 @@ def status_of(
         newest_ms=shard.newest_ms,
         waiting=shard.waiting_count,
         standing={str(partition): since_ms for partition, since_ms in shard.stalled()[:STALLED_MAX]},
-        feeds=shard.time.passed_on(),
+        feeds=shard.time.relayed_ms(),
         listed=tuple(
             ListedGroup(**group._asdict())
             for group in _fitting(shard.listed(LISTED_MAX), GROUPS_BYTES_MAX, lambda group: (group.group_id,))

@@ -1,11 +1,12 @@
 """Time from the log: what the append times of a partition prove, and what a gap in them means.
 
-Within a partition the log is ordered. So whoever has read a record with append time T has read all that stands before
-it, and no clock of any machine but the broker's is looked at. Pure: no Spark, no Kafka, no clock.
+Within a partition the log is ordered. So a reader of a record with append time T has read everything before it, and no
+clock is used but the broker's. This package needs no Spark, no Kafka and no clock.
 
-- `reading`: what one task has read of one partition, on its way from the map side to every shard;
-- `outage`: the rule that an outage of Kafka is no silence of its members;
-- `log_time`: what a shard knows of the time of every partition.
+- `reading`: what one task has read from one partition; the map side sends it to every shard;
+- `outage`: the rule that an outage of Kafka does not count as silence of the members;
+- `log_time`: the time of every partition, as a shard knows it;
+- `feeds`: the time of groups whose events a feed relays.
 """
 
 from heartwheel.engine.time.log_time import LogTime

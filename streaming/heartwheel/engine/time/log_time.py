@@ -1,8 +1,9 @@
-"""What a shard knows of the time of every partition, kept in its state from batch to batch.
+"""The time of every partition, as a shard knows it. It is kept in the shard's state from batch to batch.
 
-The *watermark* of a partition is the effective time of the newest record read from it, ticks and heartbeats alike: any
-record proves that all before it has been read. With a dead ticker busy partitions go on and quiet ones stand still.
-While gaps may still turn out to be outages, the partition is *decided* only up to the begin of the first of them.
+The *watermark* of a partition is the effective time of the newest record read from it, whether a tick or a heartbeat:
+any record proves that everything before it has been read. When the ticker is dead, the time of busy partitions goes on
+and that of quiet ones stops. A partition with a gap that may still turn out to be an outage is *decided* only up to the
+beginning of that gap.
 """
 
 from __future__ import annotations
@@ -32,25 +33,25 @@ from heartwheel.engine.time.reading import UNTIMED_MS, Reading, first_of_each
 Ints = NDArray[np.int64]
 
 UNKNOWN_MS: Final = -1
-"""The time of a partition that nothing was read from."""
+"""The time of a partition from which nothing was read."""
 
 STALLED_MS: Final = 5_000
-"""How far a partition may be behind the newest before its time counts as standing still, ms."""
+"""How far a partition may be behind the newest one before it counts as stalled, ms."""
 
 MOVED_MS_MAX: Final = 600_000
-"""How long after a topic has grown a group may still move to another partition, ms: producers look at the topic anew
-every five minutes (`metadata.max.age.ms`). A group that writes elsewhere than its id says for longer is one whose
-producer chooses partitions in another way, and waits for no other partition than its own."""
+"""How long after a topic has grown a group may still move to another partition, ms: producers refresh their metadata
+every five minutes (`metadata.max.age.ms`). If a group's records go for longer to another partition than the one that
+its id hashes to, its producer chooses partitions in another way, and the group waits only for its own partition."""
 
 
 class PartitionTime(msgspec.Struct, array_like=True):
-    """What is known of the time of one partition.
+    """The time of one partition.
 
     Args:
         watermark_ms: effective time of the newest record read, epoch ms.
         last_append_ms: append time of that record itself, epoch ms.
-        ticks: the newest tick of each known run that may still stand just before a gap.
-        gaps: those that wait for a tick to tell what they were, in the order of the log, and outages behind them.
+        ticks: the newest tick of each known run that may still turn out to be just before a gap.
+        gaps: the gaps that wait for a tick to show what they were, and the outages after them, in the order of the log.
         untimed: whether the newest records read have no append time.
     """
 
@@ -62,7 +63,7 @@ class PartitionTime(msgspec.Struct, array_like=True):
 
     @property
     def decided_ms(self) -> int:
-        """Up to where the partition is decided, epoch ms."""
+        """The time up to which the partition is decided, epoch ms."""
         return self.gaps[0].before_ms if self.gaps else self.watermark_ms
 
 
@@ -70,11 +71,11 @@ class LogTime(msgspec.Struct):
     """The time of every partition of a topic.
 
     Args:
-        partitions: what is known of each that something was read from.
-        count: how many partitions the topic has, as far as is known; it only rises.
-        grown_ms: when the newest of them was first heard of, epoch ms.
-        former: how many there were before, while records from before their growth may be unread, and groups may move.
-        feeds: what is known of each feed and partition, in the order in which they were met.
+        partitions: the time of each partition from which something was read.
+        count: the known number of partitions of the topic; it only rises.
+        grown_ms: when that number was first known, epoch ms.
+        former: the earlier numbers, as long as records from before the growth may be unread and groups may move.
+        feeds: the time of each feed in each partition, in the order of their first records.
     """
 
     partitions: dict[int, PartitionTime] = {}
@@ -84,9 +85,9 @@ class LogTime(msgspec.Struct):
     feeds: list[FeedTime] = []
 
     def source(self, feed: str, partition: int) -> int:
-        """Return the number of the source that a feed is in a partition; a new one is given one.
+        """Return the number of a feed's source in a partition; a feed that is new there gets one.
 
-        A new one is waited for, as one is that has just written a mark: what it passes on is to come in order, too.
+        Groups wait for a new source as if it had just written a mark, so that its events are applied in order, too.
         """
         known = self.known_source(feed, partition)
         if known is not None:
@@ -96,35 +97,36 @@ class LogTime(msgspec.Struct):
         return FIRST_SOURCE - len(self.feeds) + 1
 
     def known_source(self, feed: str, partition: int) -> int | None:
-        """Return the number of the source that a feed is in a partition; `None` if nothing of it was read there."""
+        """Return the number of a feed's source in a partition; `None` if nothing from the feed was read there."""
         for at, known in enumerate(self.feeds):
             if known.feed == feed and known.partition == partition:
                 return FIRST_SOURCE - at
         return None
 
     def may_be_new_to(self, partition: int, newest_ms: int) -> bool:
-        """Return whether a feed may not have heard of a partition yet, or may not have been read there.
+        """Return whether a feed may still not know a partition, or whether its records there may still be unread.
 
         Args:
-            partition: where nothing of it was read.
-            newest_ms: effective append time of its last mark elsewhere, epoch ms: it is gone for good a while after it.
+            partition: a partition from which nothing of the feed was read.
+            newest_ms: effective append time of its last mark in other partitions, epoch ms. `FEED_GONE_MS` after that
+                the feed counts as closed.
         """
         part = self.partitions.get(partition)
         return part is None or part.watermark_ms <= min(self.grown_ms + MOVED_MS_MAX, newest_ms + FEED_GONE_MS)
 
     def feed(self, source: int) -> FeedTime:
-        """Return what is known of a feed's source."""
+        """Return the time of a feed's source."""
         return self.feeds[FIRST_SOURCE - source]
 
-    def passed_on(self) -> dict[str, int]:
-        """Return up to when each feed has passed on everything, in the partition where that is least, epoch ms."""
+    def relayed_ms(self) -> dict[str, int]:
+        """Return the time up to which each feed has relayed everything in all its partitions, epoch ms."""
         found: dict[str, int] = {}
         for feed in self.feeds:
             found[feed.feed] = min(feed.passed_ms, found.get(feed.feed, feed.passed_ms))
         return found
 
     def partition_of(self, source: int) -> int:
-        """Return the partition of the heartbeat topic that a source is read from."""
+        """Return the partition of the heartbeat topic from which a source is read."""
         return source if source >= 0 else self.feed(source).partition
 
     def with_feeds(self, partitions: Ints) -> Ints:
@@ -147,17 +149,17 @@ class LogTime(msgspec.Struct):
         counts: Sequence[int] = (),
         partitions_max: int | None = None,
     ) -> list[Outage]:
-        """Take in what a batch has read.
+        """Add the readings of a batch.
 
         Args:
-            readings: of all tasks.
+            readings: the readings of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
-            counts: how many partitions the topic is known from elsewhere to have, and to have had, ascending.
-            partitions_max: the most partitions that a tick is believed to speak of; `None` for any number. Whoever may
-                write to the topic can write a tick, and a group would wait for ever for a partition that is not there.
+            counts: the present and former partition counts of the topic that are known from elsewhere, ascending.
+            partitions_max: the most partitions that a tick may name; `None` for any number. Any client that may write
+                to the topic can write a tick, and a group would wait for ever for a partition that does not exist.
 
         Returns:
-            The outages that are certain now, by their begin, then by partition.
+            The outages that are certain now, ordered by their beginning, then by partition.
         """
         readings = sorted(readings, key=lambda each: (each.partition, each.first_offset))
         self._count(readings, counts, partitions_max)
@@ -170,7 +172,7 @@ class LogTime(msgspec.Struct):
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 
     def _read(self, reading: Reading, outage_min_ms: int) -> list[Outage]:
-        """Take in what was read of a partition; return its outages that are certain now."""
+        """Add the reading of a partition; return its outages that are certain now."""
         before = self.partitions.get(reading.partition)
         if reading.first_ms == UNTIMED_MS:
             if before is not None:
@@ -191,14 +193,14 @@ class LogTime(msgspec.Struct):
             if not proven and (not gap.ticks_before or not is_in_time(gap, after.watermark_ms)):
                 continue
             if not proven or after.gaps:
-                after.gaps.append(gap)  # outages are told in the order of the log, so one may wait for a gap before it
+                after.gaps.append(gap)  # outages are returned in the order of the log: one may wait for an earlier gap
                 continue
             kind = _kind_of(gap, last)
             outages.append(Outage(reading.partition, gap.before_ms, gap.after_ms, kind))
         return outages
 
     def _count(self, readings: list[Reading], counts: Sequence[int], partitions_max: int | None) -> None:
-        """Learn how many partitions there are, and since when."""
+        """Update the number of partitions, and when it was first known."""
         if not readings:
             return
         newest_ms = max(reading.last_ms for reading in readings)
@@ -213,8 +215,8 @@ class LogTime(msgspec.Struct):
             self.count = count
             self.grown_ms = max(self.grown_ms, newest_ms)
         elif self.former and self.watermarks().min() > self.grown_ms + MOVED_MS_MAX:
-            # By the partition that is furthest behind: of a backlog that is read in bounded batches, one may have been
-            # read far beyond the growth, and another not up to it.
+            # The partition that is furthest behind decides: when a backlog is read in bounded batches, one partition
+            # may have been read far beyond the growth and another one not yet up to it.
             self.former = []
         first_ms = [each.first_ms for each in readings if each.partition not in self.partitions]
         self.grown_ms = max([self.grown_ms, *first_ms])
@@ -224,11 +226,11 @@ class LogTime(msgspec.Struct):
         return self._column({number: part.watermark_ms for number, part in self.partitions.items()})
 
     def decided(self) -> Ints:
-        """Return up to where every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
+        """Return the time up to which every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
         return self._column({number: part.decided_ms for number, part in self.partitions.items()})
 
     def clock_ms(self) -> int:
-        """Return up to when every partition is decided, epoch ms, `UNKNOWN_MS` while nothing was read from one."""
+        """Return the time up to which all partitions are decided, epoch ms; `UNKNOWN_MS` if one was never read."""
         return int(self.decided().min()) if self.count else UNKNOWN_MS
 
     def newest_ms(self) -> int:
@@ -236,13 +238,13 @@ class LogTime(msgspec.Struct):
         return int(self.watermarks().max(initial=UNKNOWN_MS))
 
     def stalled(self) -> list[tuple[int, int]]:
-        """List the partitions that are far behind the newest, and up to when each is decided, the oldest first."""
+        """Return the stalled partitions and the time up to which each is decided, the oldest first."""
         decided = self.decided()
         behind = np.flatnonzero(decided < self.newest_ms() - STALLED_MS)
         return sorted(zip(behind.tolist(), decided[behind].tolist(), strict=True), key=lambda each: each[1])
 
     def stepped_back_ms(self) -> int:
-        """Return by how much the newest append time of a partition is behind the partition's time, ms; the most."""
+        """Return how far the newest append time of a partition is behind its watermark, ms: the most of all."""
         return max((part.watermark_ms - part.last_append_ms for part in self.partitions.values()), default=0)
 
     def _column(self, values: dict[int, int]) -> Ints:
@@ -253,7 +255,7 @@ class LogTime(msgspec.Struct):
 
 
 def _gaps(before: PartitionTime | None, reading: Reading) -> list[PartitionGap]:
-    """List what may be gaps of a partition in the order of the log: open ones, the one at the seam, those inside."""
+    """Return possible gaps of a partition, in the order of the log: open ones, one before the reading, its own."""
     if before is None:
         return list(reading.gaps)
     floor = before.watermark_ms
@@ -273,7 +275,7 @@ def _gaps(before: PartitionTime | None, reading: Reading) -> list[PartitionGap]:
 
 
 def _kind_of(gap: PartitionGap, last: list[TickSeen]) -> OutageKind:
-    """Name what an outage was, by the last tick of each run that was read with it."""
+    """Return the kind of an outage, given the last tick of each run in the same reading."""
     seen = evidence(gap)
     if gap.untimed or seen is None:
         return OutageKind.UNTIMED
@@ -282,11 +284,11 @@ def _kind_of(gap: PartitionGap, last: list[TickSeen]) -> OutageKind:
 
 
 def _raised(tick: TickSeen, floor: int) -> TickSeen:
-    """Return a tick with the effective time that it has where its partition had come to a time before, epoch ms."""
+    """Return a tick with its effective time raised to what its partition had reached before it, epoch ms."""
     return tick if tick.at_ms >= floor else msgspec.structs.replace(tick, at_ms=floor)
 
 
 def _with_earlier(ticks: list[TickSeen], earlier: list[TickSeen]) -> list[TickSeen]:
-    """Return the newest tick of each run of two lists, the second of which is of before."""
+    """Return the newest tick of each run in two lists; those in `earlier` are older."""
     known = {tick.run for tick in ticks}
     return [*(tick for tick in earlier if tick.run not in known), *ticks]

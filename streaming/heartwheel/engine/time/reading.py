@@ -1,10 +1,11 @@
-"""What one task has read of one partition in a batch: how far its time has come, and its gaps.
+"""Readings: what one task has read from one partition in a batch, as times and gaps.
 
-The *effective time* of a record is the greatest append time of all records of its partition up to it, whatever they
-are: append times step back when a partition's leader changes to a broker whose clock is behind, and time must not.
+The *effective time* of a record is the greatest append time among the records of its partition up to it, whatever they
+are. Append times step back when a partition's leader changes to a broker whose clock is behind; effective time does
+not.
 
-A record whose time is its producer's has none here. Its effective time is that of its partition before it; before the
-first record of a partition that has an append time, that is none, as if it came before the partition's beginning.
+A record with its producer's time has no append time. Its effective time is that of the record before it. Before the
+first append time of a partition it has no effective time, as if it came before the beginning of the partition.
 """
 
 from __future__ import annotations
@@ -24,27 +25,27 @@ from heartwheel.wire.tick import Tick
 Ints = NDArray[np.int64]
 
 UNTIMED_MS: Final = -1
-"""In place of the append time of a record that has none, and of an effective time that is not known."""
+"""Stands for the append time of a record without one, and for an unknown effective time."""
 
 
 class Reading(msgspec.Struct, array_like=True):
-    """What one task has read of one partition in a batch.
+    """What one task has read from one partition in a batch.
 
     Args:
-        partition: of the heartbeat topic.
-        first_offset: of the first record.
+        partition: the partition of the heartbeat topic.
+        first_offset: offset of the first record.
         first_ms: append time of the first record that has one, epoch ms; `UNTIMED_MS` if none has.
         last_ms: effective time of the last record, epoch ms: the greatest append time of all.
         last_append_ms: append time of the last record itself, epoch ms.
-        regressed: how many records were appended, by their time, before an earlier one.
+        regressed: the number of records with an earlier append time than a record before them.
         partitions: the newest count of the topic's partitions in a tick; 0 if there was none.
         first_ticks: the first tick of each known run, in the order of the log.
         last_ticks: the last tick of each known run, in the order of the log.
-        gaps: those that may be outages, in the order of the log.
-        marks: what each feed has passed on, in the order of the log.
-        untimed: how many records have no append time.
-        begins_untimed: whether the first record has none.
-        ends_untimed: whether the last one has none.
+        gaps: the gaps that may be outages, in the order of the log.
+        marks: the marks of feeds, in the order of the log.
+        untimed: the number of records without an append time.
+        begins_untimed: whether the first record has no append time.
+        ends_untimed: whether the last record has no append time.
     """
 
     partition: int
@@ -73,12 +74,12 @@ def encode_readings(readings: Sequence[Reading]) -> bytes:
 
 
 def decode_readings(data: bytes) -> list[Reading]:
-    """Decode what `encode_readings` wrote."""
+    """Decode what `encode_readings` returned."""
     return _decode(data)
 
 
 class ReadingsBuilder:
-    """The readings of one task, while it reads.
+    """Builds the readings of one task while it reads.
 
     Args:
         runs: the known runs of the ticker.
@@ -93,17 +94,17 @@ class ReadingsBuilder:
     def add(
         self, partition: int, first_offset: int, append_ms: Ints, tick_rows: Sequence[int], ticks: Sequence[Tick]
     ) -> Ints:
-        """Take in the next records of a partition.
+        """Add the next records of a partition.
 
         Args:
-            partition: of the heartbeat topic.
-            first_offset: of the first of them.
-            append_ms: (records,) their append times, epoch ms, `UNTIMED_MS` of those without; at least one.
-            tick_rows: which of them are ticks, ascending.
+            partition: the partition of the heartbeat topic.
+            first_offset: offset of the first of these records.
+            append_ms: int64 (records,), their append times, epoch ms, `UNTIMED_MS` without one; at least one record.
+            tick_rows: the indices of those that are ticks, ascending.
             ticks: those ticks.
 
         Returns:
-            (records,) their effective times, as far as this task has read, epoch ms.
+            int64 (records,), their effective times according to what this task has read, epoch ms.
         """
         reading = self._readings.get(partition)
         if reading is None:
@@ -118,7 +119,7 @@ class ReadingsBuilder:
     def _add_some_untimed(
         self, reading: Reading, append_ms: Ints, tick_rows: Sequence[int], ticks: Sequence[Tick]
     ) -> Ints:
-        """Take in records of which some have no append time: those that have one, and where the others stand."""
+        """Add records of which some have no append time; these get the effective time of the record before them."""
         timed = append_ms != UNTIMED_MS
         rows = np.flatnonzero(timed)
         reading.untimed += len(append_ms) - len(rows)
@@ -141,12 +142,12 @@ class ReadingsBuilder:
         ticks: Sequence[Tick],
         behind_untimed: NDArray[np.bool_] | None = None,
     ) -> Ints:
-        """Take in records that have append times; `behind_untimed` marks those right behind some that have none."""
+        """Add records with append times; `behind_untimed` marks those that directly follow records without one."""
         ends = np.zeros(len(append_ms), np.bool_) if behind_untimed is None else behind_untimed
         ends[0] |= reading.ends_untimed
         reading.ends_untimed = False
         if reading.first_ms == UNTIMED_MS:
-            # What the first one is behind, the shard knows.
+            # The shard knows the time of the partition before this first record.
             reading.first_ms = reading.last_ms = reading.last_append_ms = int(append_ms[0])
         before = np.concatenate(([reading.last_ms], append_ms[:-1]))
         effective = np.maximum.accumulate(np.concatenate(([reading.last_ms], append_ms)))[1:]
@@ -163,11 +164,11 @@ class ReadingsBuilder:
         return effective
 
     def mark(self, partition: int, mark: FeedWatermark, at_ms: int, append_ms: int) -> None:
-        """Take in a feed's mark, which stands in a partition that was read.
+        """Add a mark of a feed.
 
         Args:
-            partition: of the heartbeat topic.
-            mark: of a feed whose times are believed.
+            partition: the partition in which it was read.
+            mark: a mark of a trusted feed.
             at_ms: its effective time, epoch ms.
             append_ms: its own append time, epoch ms.
         """
@@ -181,10 +182,10 @@ class ReadingsBuilder:
         known: list[tuple[int, TickSeen]],
         behind_untimed: NDArray[np.bool_],
     ) -> None:
-        """Note the gaps among the next records that may be outages, and the ticks on both sides of each."""
+        """Find the gaps among the next records that may be outages, with the ticks before and after each."""
         steps = np.diff(effective, prepend=reading.last_ms)
         rows = np.flatnonzero((steps > self._outage_min_ms) | (behind_untimed & (steps > 0)))
-        # The tick before a gap is at a row before that of its second record, the tick after it may be that very one.
+        # A tick before a gap has a lower row than the gap's second record; the tick after it may be that record.
         stops = np.searchsorted([row for row, _ in known], rows).tolist() if len(rows) else []
         done = 0
         for row, stop in zip(rows.tolist(), stops, strict=True):
@@ -195,13 +196,13 @@ class ReadingsBuilder:
             untimed = bool(behind_untimed[row])
             reading.gaps.append(PartitionGap(before_ms, last_append_ms, after_ms, reading.last_ticks, [], untimed))
         self._note_ticks(reading, known[done:])
-        # Which runs lived before a gap the shard alone may know, but all of those that came back in time are here.
+        # Perhaps only the shard knows the runs before a gap; but the ticks that came in time after it are all here.
         now_ms = int(effective[-1])
         reading.gaps = [gap for gap in reading.gaps if gap.ticks_after or gap.untimed or is_in_time(gap, now_ms)]
 
     @staticmethod
     def _note_ticks(reading: Reading, known: list[tuple[int, TickSeen]]) -> None:
-        """Note ticks behind the gaps of a reading as the last of their runs, and as the first after those gaps."""
+        """Record ticks after the gaps of a reading as the last ones of their runs and the first ones after the gaps."""
         for _, tick in known:
             for gap in reversed(reading.gaps):
                 if not is_in_time(gap, tick.at_ms):
@@ -212,7 +213,7 @@ class ReadingsBuilder:
             reading.last_ticks = [*(tick for tick in reading.last_ticks if tick.run not in last), *last.values()]
 
     def readings(self) -> list[Reading]:
-        """Return what was read of every partition."""
+        """Return the reading of every partition."""
         return list(self._readings.values())
 
 
