@@ -13,8 +13,8 @@ from heartwheel.proof.simulation.plan.clocks import EPOCH_MS, HostClock
 from heartwheel.proof.simulation.plan.feeds import FeedFault, FeedFaultKind, FeedsPlan, SimulatedFeed
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.story import Story
-from heartwheel.proof.simulation.world.feeds import Write, passed_on
-from heartwheel.proof.simulation.world.tapped import Heard
+from heartwheel.proof.simulation.world.feeds import Write, relayed_writes
+from heartwheel.proof.simulation.world.tapped import ReceivedRequest
 from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.passed_on import read_mark, read_passed_on
@@ -43,9 +43,11 @@ def _plan(*names: str, **changes: Any) -> Plan:
     return dataclasses.replace(draw_plan(2), partitions=1, shards=1, feed_ms=3_000, passed_on=feeds)
 
 
-def _heard(true_ms: int, member: str = "a", *, answered_ms: int | None = None) -> Heard:
+def _received(true_ms: int, member: str = "a", *, answered_ms: int | None = None) -> ReceivedRequest:
     event, answer = Event(group_id="g", member_id=member), Answer.NONE if answered_ms is None else Answer.PARKED
-    return Heard(true_ms, T0 + true_ms, 0, "g", event, answer, true_ms if answered_ms is None else answered_ms)
+    return ReceivedRequest(
+        true_ms, T0 + true_ms, 0, "g", event, answer, true_ms if answered_ms is None else answered_ms
+    )
 
 
 def _times(writes: list[Write]) -> list[int]:
@@ -68,7 +70,7 @@ def test_one_seed_with_feeds_is_one_history() -> None:
 
 def test_a_feed_keeps_its_word() -> None:
     """What happened before a mark stands before it; a group of which a join waits for its answer is held back at it."""
-    writes = passed_on(_plan("one"), [_heard(100), _heard(200, answered_ms=1_700), _heard(900)], Story())
+    writes = relayed_writes(_plan("one"), [_received(100), _received(200, answered_ms=1_700), _received(900)], Story())
     passed_ms = -1
     for write in writes:
         said, mark = read_passed_on(write.value), read_mark(write.value)
@@ -81,18 +83,18 @@ def test_a_feed_keeps_its_word() -> None:
 
 def test_what_befalls_a_feed() -> None:
     """A feed that lags passes on everything; one that misses something says so; one that repeats writes it twice."""
-    heard = [_heard(true_ms) for true_ms in (100, 1_200, 2_300)]
+    received = [_received(true_ms) for true_ms in (100, 1_200, 2_300)]
     for kind, times in (
         (FeedFaultKind.LAGS, {100, 1_200, 2_300}),
         (FeedFaultKind.MISSES, {100, 2_300}),
         (FeedFaultKind.FALLS_SILENT, {100}),
     ):
-        writes = passed_on(_plan("one", troubles=(FeedFault(1_100, 2_000, kind),)), heard, Story())
+        writes = relayed_writes(_plan("one", troubles=(FeedFault(1_100, 2_000, kind),)), received, Story())
         assert set(_times(writes)) == times
         gaps = {mark.since_ms - T0 for write in writes if (mark := read_mark(write.value)) is not None}
         assert gaps == ({0, 2_000} if kind is FeedFaultKind.MISSES else {0})
     plan = _plan("one", repeats=1.0)
-    assert _times(passed_on(plan, heard[:1], Story())) == [100, 100]
+    assert _times(relayed_writes(plan, received[:1], Story())) == [100, 100]
 
 
 def _grown(plan: Plan, *, start_ms: int = 0) -> Plan:
@@ -100,9 +102,9 @@ def _grown(plan: Plan, *, start_ms: int = 0) -> Plan:
 
 
 def test_a_feed_goes_on_in_a_partition_that_is_added() -> None:
-    """Once it has heard of the growth it tells there of the groups that go there, and writes marks everywhere."""
-    heard = [dataclasses.replace(_heard(true_ms), group_id=MOVING) for true_ms in (100, 1_100, 2_100)]
-    writes = passed_on(_grown(_plan("one", metadata_age_ms=700)), heard, Story())
+    """Once a feed knows that the topic has grown, it relays groups to the new partitions and writes marks to all."""
+    received = [dataclasses.replace(_received(true_ms), group_id=MOVING) for true_ms in (100, 1_100, 2_100)]
+    writes = relayed_writes(_grown(_plan("one", metadata_age_ms=700)), received, Story())
     marks = [(write.true_ms, write.partition) for write in writes if read_mark(write.value) is not None]
     assert {partition for true_ms, partition in marks if true_ms < 1_700} == {0}
     assert {partition for true_ms, partition in marks if true_ms >= 1_700} == {0, 1}

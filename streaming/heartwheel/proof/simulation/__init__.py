@@ -1,4 +1,4 @@
-"""Histories from a seed: members, brokers, clocks, and the real job dying anywhere, without Spark and Kafka.
+"""Histories from a seed: members, brokers, clocks and the real job, which may die anywhere; without Spark or Kafka.
 
 >>> from heartwheel.proof.simulation import simulate
 >>> simulate(4711).problems

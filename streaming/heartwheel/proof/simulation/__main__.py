@@ -1,4 +1,4 @@
-"""`python -m heartwheel.proof.simulation`: simulate histories from seeds, or tell one of them."""
+"""`python -m heartwheel.proof.simulation`: simulate histories from seeds, or print one of them."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: of the command line; those of the process if left out.
+        arguments: the command line; by default that of the process.
 
     Returns:
         The exit code: 0 if every promise held, 1 if not.
     """
     parser = argparse.ArgumentParser(prog="python -m heartwheel.proof.simulation", description=main.__doc__)
-    parser.add_argument("--seeds", type=_range, default=range(1_000), help="how many from 0 on, or FIRST..END")
-    parser.add_argument("--seed", type=int, help="tell the history of this one")
-    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; 0 for none but this")
+    parser.add_argument("--seeds", type=_range, default=range(1_000), help="number of seeds from 0 on, or FIRST..END")
+    parser.add_argument("--seed", type=int, help="print the history of this seed")
+    parser.add_argument(
+        "--workers", type=int, default=os.cpu_count() or 1, help="number of processes; 0 uses only this one"
+    )
     chosen = parser.parse_args(arguments)
-    return _tell(chosen.seed) if chosen.seed is not None else _survey(chosen.seeds, chosen.workers)
+    return _print_history(chosen.seed) if chosen.seed is not None else _survey(chosen.seeds, chosen.workers)
 
 
 def _range(text: str) -> range:
@@ -33,8 +35,8 @@ def _range(text: str) -> range:
     return range(int(first), int(end)) if dots else range(int(first))
 
 
-def _tell(seed: int) -> int:
-    """Print one history; one in which the job fails by an error ends in that error."""
+def _print_history(seed: int) -> int:
+    """Print one history. If the job fails with an error, that error ends the command."""
     history = simulate(seed, keep_lines=True)
     _print(*history.lines, "")
     if not history.problems:
@@ -46,14 +48,14 @@ def _tell(seed: int) -> int:
 
 def _survey(seeds: Sequence[int], workers: int) -> int:
     progress = _Progress(len(seeds))
-    done = survey(seeds, workers=workers, tell=progress.show)
+    done = survey(seeds, workers=workers, report=progress.show)
     _print("", *(f"{count:>11,}  {name}" for name, count in sorted(done.seen.items())), "")
     _print(f"{done.seeds:,} histories, {len(done.failures)} broke a promise, digest of all rows {done.rows:032x}")
     return 1 if done.failures else 0
 
 
 class _Progress:
-    """Show failures as they are found, and how far it is: each further tenth of the way, or thousand histories."""
+    """Prints failures as they are found, and the progress after each tenth of the seeds or each thousand."""
 
     def __init__(self, seeds: int) -> None:
         self._seeds = seeds

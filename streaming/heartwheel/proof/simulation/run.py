@@ -1,4 +1,4 @@
-"""One seed, one history: members, job, faults, judgement."""
+"""One history from a seed: members, job, faults, verdict of the checkers."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from heartwheel.proof.simulation.world.population import feed
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
 
 _LAST_TIMERS_MS = 8_000 + RESUME_MAX_MS
-"""Longer than every timer that can still be running when the last member has stopped, and than a gap before, ms."""
+"""Longer than any timer that can still run when the last member has stopped, plus a gap before it, ms."""
 
 _SETTLED_AFTER = 20
-"""Triggers after which a job that defers verdicts must have written them all."""
+"""The number of triggers after which a job that defers verdicts must have written all of them."""
 
 
 class SimulatedHistory(NamedTuple):
     """The outcome of a seed.
 
     Args:
-        seed: which one.
-        problems: broken promises; empty if all is well.
-        seen: what happened, by name.
-        lines: the story, if it was asked for.
-        rows: the digest of every row that was written (`digest_of`).
+        seed: the seed.
+        problems: the broken promises; empty if every promise held.
+        seen: the number of occurrences, by name.
+        lines: the lines of the story, if they were kept.
+        rows: the digest of all rows that were written (`digest_of`).
     """
 
     seed: int
@@ -50,17 +50,17 @@ def simulate(seed: int, *, keep_lines: bool = False) -> SimulatedHistory:
     """Simulate the history of a seed and judge it.
 
     Args:
-        seed: which one; the same seed gives the same history, whatever the machine.
+        seed: the seed; it gives the same history on every machine.
         keep_lines: whether to keep the story's lines.
     """
     return simulate_plan(draw_plan(seed), keep_lines=keep_lines)
 
 
 def simulate_plan(plan: Plan, *, keep_lines: bool = False) -> SimulatedHistory:
-    """Simulate a history of your own making and judge it.
+    """Simulate the history of a plan and judge it.
 
     Args:
-        plan: its parameters; `dataclasses.replace(draw_plan(seed), ...)` is the short way to some.
+        plan: its parameters, for example `dataclasses.replace(draw_plan(seed), ...)`.
         keep_lines: whether to keep the story's lines.
     """
     story = Story(keep_lines=keep_lines)
@@ -72,11 +72,11 @@ def simulate_plan(plan: Plan, *, keep_lines: bool = False) -> SimulatedHistory:
 
 
 def run_history(plan: Plan, story: Story) -> tuple[SimulatedTopic, SimulatedJob]:
-    """Run a history to its end; return the topic and the job, to be judged.
+    """Run a history to its end; return the topic and the job for the checkers.
 
     Args:
         plan: its parameters.
-        story: notes what happens.
+        story: records what happens.
     """
     topic = feed(plan, story).topic
     job = SimulatedJob(plan, topic, story)
@@ -98,7 +98,7 @@ def digest_of(seed: int, sink: Iterable[SinkRecord]) -> int:
 
 
 def _finish(job: SimulatedJob, plan: Plan) -> None:
-    """Run the job until every timer has run out, however far a broker's clock is behind, and all is written."""
+    """Run the job until every timer has ended, even by the slowest broker's clock, and all rows are written."""
     behind_ms = max(-by for broker in plan.brokers for by in (0, broker.ahead_ms, *(by for _, by in broker.steps)))
     ends = [one.to_ms for one in plan.outages]
     ends += [one.to_ms for one in plan.transactions]
@@ -114,7 +114,7 @@ def _finish(job: SimulatedJob, plan: Plan) -> None:
 
 
 def _kinds_of(plan: Plan, topic: SimulatedTopic, job: SimulatedJob) -> Counter[str]:
-    """Count the clocks and the shapes of a history."""
+    """Return which clocks, faults and other properties a history has."""
     seen: Counter[str] = Counter()
     driver = plan.driver
     steps = [by for _, by in driver.steps]

@@ -1,4 +1,4 @@
-"""What happened in a history: counted by name always, kept as lines where somebody wants to read it."""
+"""What happened in a history: counts by name, and on request lines to read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 
 class Story:
-    """Note what happens.
+    """A record of what happens in a history.
 
     Args:
-        keep_lines: whether lines are kept; without them a history costs no formatting.
+        keep_lines: whether lines are kept; without them nothing is formatted.
     """
 
     def __init__(self, *, keep_lines: bool = False) -> None:
@@ -19,20 +19,20 @@ class Story:
         self._lines: list[tuple[int, int, str]] = []
 
     def mark(self, name: str) -> None:
-        """Count something that happened."""
+        """Count an occurrence."""
         self.seen[name] += 1
 
     def say(self, true_ms: int, words: str, *values: Any) -> None:
-        """Keep a line, if lines are kept.
+        """Add a line, if lines are kept.
 
         Args:
-            true_ms: when it was, true ms.
+            true_ms: when it happened, true ms.
             words: what happened, with `{}` for each value.
-            values: put in only if the line is kept.
+            values: the values; they are formatted only if lines are kept.
         """
         if self.keep_lines:
             self._lines.append((true_ms, len(self._lines), words.format(*values)))
 
     def lines(self) -> list[str]:
-        """Return the lines in the order of time; members were simulated before the job."""
+        """Return the lines in the order of time; they are added out of order, members before the job."""
         return [f"{true_ms:>9,}  {line}" for true_ms, _, line in sorted(self._lines)]

@@ -1,4 +1,4 @@
-"""Many histories on all cores, and what they came to."""
+"""Many histories on all cores, and their results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Failure(NamedTuple):
     """A seed whose history broke a promise.
 
     Args:
-        seed: which one.
+        seed: the seed.
         problems: the broken promises; an error of the job counts as one.
     """
 
@@ -31,7 +31,7 @@ class Failure(NamedTuple):
     problems: list[BrokenPromise]
 
     def __str__(self) -> str:
-        """Return what is wrong, and how to see it again."""
+        """Return what is wrong, and the command that shows it again."""
         first = self.problems[0]
         more = f" (and {len(self.problems) - 1} more)" if len(self.problems) > 1 else ""
         return f"seed {self.seed} breaks {first.promise}{more}: {first.words}\n  again: make simulate SEED={self.seed}"
@@ -41,9 +41,9 @@ class Survey(NamedTuple):
     """The outcome of many seeds.
 
     Args:
-        seeds: how many.
-        failures: those that broke a promise.
-        seen: what happened in all of them, by name.
+        seeds: the number of seeds.
+        failures: the seeds that broke a promise.
+        seen: the number of occurrences in all of them, by name.
         rows: the digests of their rows, added up modulo 2**128.
     """
 
@@ -53,27 +53,27 @@ class Survey(NamedTuple):
     rows: int = 0
 
 
-def survey(seeds: Sequence[int], *, workers: int, tell: Callable[[Survey], None] | None = None) -> Survey:
+def survey(seeds: Sequence[int], *, workers: int, report: Callable[[Survey], None] | None = None) -> Survey:
     """Simulate many histories.
 
     Args:
-        seeds: which ones.
-        workers: how many processes; 0 does it all in this one.
-        tell: called with what is known so far, now and then.
+        seeds: the seeds.
+        workers: the number of processes; 0 uses only this one.
+        report: called with the result so far after every few histories.
     """
     chunks = [seeds[at : at + _AT_ONCE] for at in range(0, len(seeds), _AT_ONCE)]
     done = Survey(0, [], Counter())
     with _mapper(workers) as each:
         for part in each(_simulate_all, chunks):
             done = _add(done, part)
-            if tell is not None:
-                tell(done)
+            if report is not None:
+                report(done)
     return done
 
 
 @contextmanager
 def _mapper(workers: int) -> Iterator[Callable[..., Iterable[Survey]]]:
-    """Return a `map` over so many processes."""
+    """Return a `map` that uses so many processes."""
     if workers == 0:
         yield map
         return
@@ -89,7 +89,7 @@ def _add(one: Survey, other: Survey) -> Survey:
 
 
 def try_seed(seed: int) -> Survey:
-    """Simulate one history; an error of the job is a broken promise too."""
+    """Simulate one history; an error of the job counts as a broken promise."""
     try:
         history = simulate(seed)
     except Exception as error:  # noqa: BLE001 - whatever it is, the seed that shows it must be named
@@ -102,8 +102,8 @@ def _simulate_all(seeds: Sequence[int]) -> Survey:
 
 
 def _prepare() -> None:
-    """Keep Arrow to one core: the blobs are tiny, and the other cores have histories of their own."""
+    """Limit Arrow to one thread: the blobs are tiny, and the other cores simulate other histories."""
     pa.set_cpu_count(1)
-    # Nearly all that a history makes lasts until its end.
+    # Nearly every object of a history lives until its end, so frequent collections would find nothing.
     gc.freeze()
     gc.set_threshold(50_000)

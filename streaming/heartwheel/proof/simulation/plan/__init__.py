@@ -1,1 +1,1 @@
-"""What one seed stands for, drawn before anything happens."""
+"""The parameters of a history, drawn from its seed before it begins."""

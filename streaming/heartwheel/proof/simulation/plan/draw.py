@@ -1,4 +1,4 @@
-"""A history's parameters, drawn from its seed before anything happens: one seed, one plan."""
+"""Draws a history's parameters from its seed; the same seed always gives the same plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SESSIONS_MS: Final = (800, 1_000, 1_500, 3_000)
 
 
 def draw_plan(seed: int) -> Plan:
-    """Draw a history's parameters; one seed, one plan."""
+    """Draw a history's parameters; the same seed always gives the same plan."""
     dice = Random(seed)
     feed_ms = dice.randrange(4_000, 10_000)
     partitions = dice.choice((1, 1, 2, 3))
@@ -83,7 +83,7 @@ def _draw_transactions(dice: Random, feed_ms: int, partitions: int) -> tuple[Pla
 
 
 def _draw_untimed(seed: int, feed_ms: int, partitions: int) -> tuple[PlannedOutage, ...]:
-    """Draw when records have no append time, by dice of their own; not where feeds speak."""
+    """Draw when records have no append time, with separate dice; histories with feeds have none."""
     dice = Random(f"untimed {seed}")
     if dice.random() < 0.85 or draw_feeds(seed, feed_ms).feeds:
         return ()
@@ -183,7 +183,7 @@ def _draw_groups(dice: Random, partitions: int) -> tuple[GroupPlan, ...]:
 
 
 def _draw_epoch_groups(seed: int) -> tuple[GroupPlan, ...]:
-    """Draw groups that go by member epochs for a quarter of the seeds, by dice of their own."""
+    """Draw epoch groups for a quarter of the seeds, with separate dice."""
     if seed % 7 != 2 and seed % 8 != 2:
         return ()
     dice = Random(f"epochs {seed}")
@@ -210,9 +210,9 @@ def _draw_epoch_group(dice: Random, kind: str, number: int) -> GroupPlan:
 
 
 def _draw_numbered_groups(seed: int) -> tuple[GroupPlan, ...]:
-    """Draw a group of workers that name their incarnations for one seed in eleven, by dice of its own.
+    """Draw a group of workers that name their incarnations for one seed in eleven, with separate dice.
 
-    So few, and these: none of the histories that were chosen for a mistake changes by it.
+    These seeds were chosen because no test names one of them for a mistake, so those histories stay the same.
     """
     if seed % 11 != 9:
         return ()

@@ -1,6 +1,6 @@
-"""What feeds pass on in a history: which groups they have, how they lag, die, come back, forget and repeat themselves.
+"""The feeds of a history: which groups they relay, and how they lag, die, return, lose events and repeat them.
 
-Drawn from dice of its own, for some of the seeds: a history without feeds is what it was before there were any.
+Some of the seeds have feeds. They are drawn with separate dice, so the other histories are the same as without feeds.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from heartwheel.proof.simulation.plan.clocks import HostClock
 from heartwheel.proof.simulation.plan.groups import GroupPlan
 
 SILENCE_MS: Final = 62_000
-"""How long a history goes on after the last mark of a feed that died for good, ms: until nobody waits for it."""
+"""How long a history goes on after the last mark of a feed that died for good, ms: until no group waits for it."""
 
 _LAST_TIMERS_MS: Final = 7_500
 _NAMES: Final = ("one", "two")
@@ -26,11 +26,11 @@ class FeedFaultKind(enum.StrEnum):
     """A fault of a feed."""
 
     LAGS = "lags"
-    """It passes on nothing for a while, and then all that it heard meanwhile: slow, or dead, and missed nothing."""
+    """It relays nothing for a while, and then everything that it received in that time."""
     MISSES = "misses"
-    """It is dead for a while, and what it heard meanwhile is gone; its next mark says so."""
+    """It is dead for a while and loses what its broker received in that time; its next mark says so."""
     REPEATS = "repeats"
-    """It dies, begins again from an older position, and passes on again what it had passed on since then."""
+    """It dies, starts again from an older position, and relays again what it had relayed since then."""
     FALLS_SILENT = "falls silent"
     """It dies for good."""
 
@@ -50,19 +50,19 @@ class SimulatedFeed:
 
     Args:
         name: its name.
-        clock: of the broker that it hears, by which it says when something happened.
+        clock: the clock of its broker, which dates the events.
         start_ms: when it begins, true ms.
-        until_ms: until when it goes on, true ms.
-        turn_ms: from one mark to the next.
-        settle_ms: how far its marks stay behind what it has heard.
-        troubles: what befalls it, in order.
-        lost_marks: how likely a mark is lost, a partition.
-        repeats: how likely an event is written twice.
-        untimely: how likely an event is written after the mark that promised it.
-        shuffles: whether what it heard between two marks is passed on in any order.
-        holds: whether its marks hold back groups of which a join or sync waits for its answer.
-        refused: whether it passes on what the coordinator has refused.
-        metadata_age_ms: how long it takes to hear that the topic has grown.
+        until_ms: when it ends, true ms.
+        turn_ms: time from one mark to the next.
+        settle_ms: how far its marks stay behind what it has received.
+        troubles: its faults, in order.
+        lost_marks: probability that a mark is lost, per partition.
+        repeats: probability that an event is written twice.
+        untimely: probability that an event is written after a mark that says it was written.
+        shuffles: whether the events between two marks are relayed in random order.
+        holds: whether its marks hold back groups with a join or sync that waits for its answer.
+        refused: whether it relays requests that the coordinator has refused.
+        metadata_age_ms: how long it takes to learn that the topic has grown.
     """
 
     name: str
@@ -83,20 +83,20 @@ class SimulatedFeed:
 
 @dataclass(frozen=True, kw_only=True)
 class FedGroup:
-    """A group that feeds pass on.
+    """A group that feeds relay.
 
     Args:
-        group: who is in it, and how they behave.
-        moves: (from when on, true ms, which feed hears it), in order; the first from 0 on.
-        told: whether the feeds tell of its moves, as those do that read the coordinator's own log, too.
+        group: its members, and how they behave.
+        moves: (from when on, true ms, which feed relays it), in order; the first from 0 on.
+        reports_moves: whether the feeds report its moves, like feeds that also read the coordinator's own log.
     """
 
     group: GroupPlan
     moves: tuple[tuple[int, int], ...]
-    told: bool
+    reports_moves: bool
 
     def feed_at(self, true_ms: int) -> int:
-        """Return the number of the feed that hears the group at a moment."""
+        """Return the number of the feed that relays the group at a time."""
         return [feed for from_ms, feed in self.moves if from_ms <= true_ms][-1]
 
 
@@ -105,10 +105,10 @@ class FeedsPlan:
     """All feeds of a history.
 
     Args:
-        feeds: those that the job trusts; none in most histories.
-        groups: those that they pass on.
-        forgeries: how many records somebody else writes in the name of a feed, or of one that nobody trusts.
-        usurped: whether marks from the far future in the name of a trusted feed are among them.
+        feeds: the feeds that the job trusts; none in most histories.
+        groups: the groups that they relay.
+        forgeries: the number of records that another client writes under the name of a feed or of an untrusted feed.
+        usurped: whether these include marks from the far future under the name of a trusted feed.
     """
 
     feeds: tuple[SimulatedFeed, ...] = ()
@@ -123,7 +123,7 @@ class FeedsPlan:
 
     @property
     def until_ms(self) -> int:
-        """Until when any of them goes on, true ms; 0 if there are none."""
+        """When the last of them ends, true ms; 0 if there are none."""
         return max((feed.until_ms for feed in self.feeds), default=0)
 
 
@@ -131,10 +131,10 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     """Draw the feeds of a history; nearly a quarter of the seeds have some.
 
     Args:
-        seed: of the history.
-        feed_ms: until when members send, true ms.
+        seed: the seed of the history.
+        feed_ms: when members stop sending, true ms.
     """
-    # The seeds that tests name for what they have without feeds are among the others.
+    # The seeds that tests name for their history without feeds are not among these.
     if seed % 13 not in (4, 8, 9):
         return FeedsPlan()
     dice = Random(f"feeds {seed}")
@@ -145,7 +145,7 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     )
     until_ms = max(feed_ms + _LAST_TIMERS_MS, silent_ms + SILENCE_MS if silent_ms else 0)
     ahead_ms = dice.choice((0, 0, 0, -2_500, 400, 40_000))
-    # Dice of their own, so that histories in which the topic does not grow are what they were.
+    # Separate dice, so that the histories in which the topic does not grow stay the same.
     ages_ms = Random(f"feeds of a topic that grows {seed}").choices((0, 60, 400, 1_500), k=count)
     feeds = tuple(
         replace(
@@ -153,7 +153,7 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
         )
         for number in range(count)
     )
-    # Of the second group nobody moves, so that often one waits for a feed that none of its members is heard by.
+    # The second group does not move, so often a group waits for a feed that relays none of its members.
     groups = tuple(_draw_group(dice, feed_ms, count, moves=not number) for number in range(dice.choice((1, 1, 2))))
     return FeedsPlan(
         feeds=feeds,
@@ -203,11 +203,11 @@ def _draw_group(dice: Random, feed_ms: int, feeds: int, *, moves: bool) -> FedGr
     kind = dice.choice(_KINDS)
     session_ms = _SESSIONS_MS.get(kind) or dice.choice((800, 1_500, 3_000))
     at = dice.randrange(feeds)
-    heard_by = [(0, at)]
+    moved = [(0, at)]
     if moves and feeds > 1:
         for from_ms in sorted(dice.sample(range(300, feed_ms), k=dice.choice((0, 1, 1, 2)))):
             at = 1 - at
-            heard_by.append((from_ms, at))
+            moved.append((from_ms, at))
     group = GroupPlan(
         group_id=f"fed-{dice.randrange(100)}",
         kind=kind,
@@ -219,4 +219,4 @@ def _draw_group(dice: Random, feed_ms: int, feeds: int, *, moves: bool) -> FedGr
         answers=dice.random() < 0.6,
         reloads=dice.random() < 0.1,
     )
-    return FedGroup(group=group, moves=tuple(heard_by), told=dice.random() < 0.4)
+    return FedGroup(group=group, moves=tuple(moved), reports_moves=dice.random() < 0.4)

@@ -1,4 +1,4 @@
-"""What one group of a history is like: who is in it, and how they behave."""
+"""The parameters of one group of a history: its members, and how they behave."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class GroupPlan:
         group_id: its name.
         kind: `presence`, `loaded` or `classic`; `consumer`, `share` or `streams`; `mixed` for a consumer group in which
             every other member speaks the classic protocol.
-        members: how many there are at most.
+        members: the most members.
         session_ms: their session timeout.
-        beat_ms: how often they beat; some do so only just in time.
+        beat_ms: the time between two heartbeats; for some groups it is close to the session timeout.
         rebalance_ms: their rebalance timeout.
         static: whether they have instance ids.
         stray: whether some of them send to another partition.
-        reloads: whether its coordinator goes away and comes back.
+        reloads: whether its coordinator unloads and loads it.
         partitioner: how its producers choose a partition: `murmur2` as Kafka's do, or `java`, one of their own.
-        metadata_age_ms: how long they take to hear that the topic has grown.
-        answers: whether the records of a group that goes by member epochs tell what was answered.
+        metadata_age_ms: how long its producers take to learn that the topic has grown.
+        answers: whether the records of an epoch group contain the answers.
         numbered: whether workers of a presence group name their incarnations; their records may arrive late, or twice.
     """
 

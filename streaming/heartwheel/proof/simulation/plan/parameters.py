@@ -12,12 +12,12 @@ from heartwheel.proof.simulation.plan.feeds import FeedsPlan
 from heartwheel.proof.simulation.plan.groups import GroupPlan
 
 VALUE_BYTES_MAX: Final = 1_500
-"""Longest value that the simulated job accepts, bytes: small, so that a record over it is cheap to make."""
+"""Longest value that the simulated job accepts, bytes; small, so that a longer record is cheap to make."""
 
 
 @dataclass(frozen=True)
 class PlannedOutage:
-    """When a partition cannot be written, or has a transaction open, or no times; true ms; -1 is every partition."""
+    """A time in which a partition (-1: every one) cannot be written, has an open transaction or no times; true ms."""
 
     from_ms: int
     to_ms: int
@@ -26,13 +26,13 @@ class PlannedOutage:
 
 @dataclass(frozen=True)
 class TickerFault:
-    """When the ticker has trouble with a partition, true ms.
+    """A time in which the ticker fails or lags in a partition, true ms.
 
     Args:
-        from_ms: its begin.
+        from_ms: its beginning.
         to_ms: its end.
-        partition: which; -1 is every one.
-        lag_ms: how much later ticks land; 0 writes none at all.
+        partition: the partition; -1 is every one.
+        lag_ms: how much later ticks are appended; with 0 none are written.
     """
 
     from_ms: int
@@ -41,7 +41,7 @@ class TickerFault:
     lag_ms: int
 
     def hits(self, partition: int, true_ms: int) -> bool:
-        """Return whether a tick for a partition is hit by it."""
+        """Return whether a tick for a partition is affected."""
         return self.partition in (-1, partition) and self.from_ms <= true_ms < self.to_ms
 
 
@@ -50,43 +50,43 @@ class Plan:
     """One history's parameters; times are true milliseconds.
 
     Args:
-        seed: where all of it comes from.
-        shards: coordinator partitions.
-        state_partitions: tasks after the shuffle, which write to the sink side by side.
-        partitions: of the heartbeat topic, at first.
-        grown: (when, to how many partitions), or `None`.
-        tick_ms: of the wheel; the job may also be started with a finer one.
-        wheel_size: of the wheel.
-        interval_ms: from one trigger to the next.
-        tick_interval_ms: from one tick to the next.
+        seed: the seed from which all of this is drawn.
+        shards: the number of coordinator partitions.
+        state_partitions: the number of tasks after the shuffle, which write to the sink in parallel.
+        partitions: the number of partitions of the heartbeat topic at first.
+        grown: (when the topic grows, to how many partitions), or `None`.
+        tick_ms: tick of the wheel; the job may also be started with a finer one.
+        wheel_size: buckets a level of the wheel.
+        interval_ms: time from one trigger to the next.
+        tick_interval_ms: time from one tick to the next.
         outage_min_ms: a longer gap may be an outage.
-        records_max: records a batch.
+        records_max: most records of a batch.
         coordinator: the rules' configuration.
-        limits: of a shard.
-        brokers: the clocks of the brokers; partition 0 is led by the first.
-        leader_changes: (when, which partition, by which broker).
-        driver: the driver's clock, by which batches are stamped, and nothing else.
+        limits: the limits of a shard.
+        brokers: the clocks of the brokers; the first one leads partition 0.
+        leader_changes: (when, which partition, which broker leads it from then on).
+        driver: the driver's clock, which gives batches their timestamps and is used for nothing else.
         outages: when partitions cannot be written.
         transactions: when a transaction is open in a partition.
-        untimed: when records of a partition carry their producers' times, as its topic is of another type.
-        troubles: of the ticker.
-        liar: whether somebody else ticks, too, and lies.
-        rival_rate: how likely a process that is replaced goes on ticking for a while.
-        copy_rate: how likely somebody copies a tick, each time one lands.
-        grain_ms: waits are multiples of it; coarse grains make things happen at the same millisecond.
-        groups: who sends.
-        passed_on: the feeds, and whom they pass on.
-        unrest: how likely a member does something else than beat, a beat.
-        garbage: how many broken records there are.
-        duplicates: how likely a record is appended twice.
-        feed_ms: until when members send.
+        untimed: when records of a partition have their producers' times, as with another timestamp type.
+        troubles: the faults of the ticker.
+        liar: whether another client writes false ticks.
+        rival_rate: probability that a replaced process goes on ticking for a while.
+        copy_rate: probability, for each tick, that a client copies one.
+        grain_ms: waits are multiples of it; with a coarse one, events happen in the same millisecond.
+        groups: the groups whose members send to the topic.
+        passed_on: the feeds, and the groups that they relay.
+        unrest: probability, for each heartbeat, that a member does something else instead.
+        garbage: the number of broken records.
+        duplicates: probability that a record is appended twice.
+        feed_ms: when members stop sending.
         start_ms: when the job is first started.
         latest: whether it starts at the end of the topic.
-        stop_ms: until when it meets faults; later it runs undisturbed to the end of all timers.
-        crash_rate: how likely it dies at a step.
-        crashes_max: how often at most.
-        retry_rate: how likely a job that died is started again within its process, so that the ticker lives on.
-        stall_rate: how likely it stalls at a step.
+        stop_ms: when faults end; after that it runs undisturbed until all timers have ended.
+        crash_rate: probability that it dies at a step.
+        crashes_max: the most crashes.
+        retry_rate: probability that a job that died is started again in the same process, with the same ticker.
+        stall_rate: probability that it stalls at a step.
     """
 
     seed: int

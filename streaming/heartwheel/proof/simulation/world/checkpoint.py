@@ -1,8 +1,8 @@
-"""What outlives a crash: the offset log, the commit log, the versions of the state, and the sink.
+"""The data that survives a crash: the offset log, the commit log, the versions of the state, and the sink.
 
-As Spark keeps them: `offsets/N` is written before batch N runs and holds its end offsets and its timestamp; the state
-of batch N has version N + 1 and is written task by task; `commits/N` ends the batch. A batch without its commit is done
-again, from the state before it, with the same offsets and the same timestamp.
+They are kept as Spark does it: `offsets/N` is written before batch N runs and has its end offsets and its timestamp;
+the state of batch N has version N + 1 and is written task by task; `commits/N` ends the batch. A batch without a commit
+is run again from the state before it, with the same offsets and the same timestamp.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class SinkRecord(NamedTuple):
     Args:
         topic: the output's logical name.
         value: its JSON.
-        batch: which batch wrote it.
-        attempt: how many attempts of any batch there had been.
-        shard: which shard.
+        batch: the batch that wrote it.
+        attempt: the number of attempts of all batches so far.
+        shard: the shard that wrote it.
     """
 
     topic: str
@@ -45,7 +45,7 @@ class SinkRecord(NamedTuple):
 
 
 class Checkpoint:
-    """Keep what outlives a crash.
+    """The checkpoint and the sink of a job.
 
     Args:
         starts: first offsets of a new checkpoint.
@@ -54,7 +54,7 @@ class Checkpoint:
     def __init__(self, starts: dict[int, int]) -> None:
         self.offsets: list[Planned] = []
         self.counts: dict[int, int] = {}
-        """How many partitions the topic had at the starts of the job, ever more, and the first batch planned since."""
+        """The number of partitions at each start of the job, ascending, and the first batch planned with it."""
         self.commits = 0
         self.sink: list[SinkRecord] = []
         self._starts = starts
@@ -75,15 +75,15 @@ class Checkpoint:
         self.offsets.append(Planned(self.read, {**self.read, **ends}, batch_ms))
 
     def state(self, shard: int) -> StateRow:
-        """Return the state of a shard that the newest commit left."""
+        """Return the state of a shard after the newest commit."""
         return self._states.get((self.commits, shard), NEW_STATE)
 
     def state_at(self, batch: int, shard: int) -> StateRow:
-        """Return the state of a shard that a batch began with."""
+        """Return the state of a shard before a batch."""
         return self._states.get((batch, shard), NEW_STATE)
 
     def put_state(self, shard: int, row: StateRow) -> None:
-        """Write the state of a shard after the batch that runs; a later attempt writes over it."""
+        """Write the state of a shard after the present batch; a later attempt overwrites it."""
         self._states[self.commits + 1, shard] = row
 
     def commit(self) -> None:

@@ -1,7 +1,7 @@
-"""Consumers: members of classic groups and of groups met in mid-life, which keep to Kafka's classic protocol.
+"""Consumers: members of classic and of loaded groups, which follow Kafka's classic protocol.
 
-They know only what their coordinator answers, and do with it what a client does: join again when asked to, sync, give
-up a lost member id. They die at every stage, so that every timer of the protocol gets to run out.
+They know only the coordinator's answers, and react as a client does: they join again when they are asked to, sync, and
+give up a member id that was removed. They die at every stage, so that every timer of the protocol ends in some history.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from heartwheel.proof.simulation.world.workers import Who
 from heartwheel.wire.events import Event, EventType, Protocol
 
 Stage = Generator[int, None, bool]
-"""A part of a walk; it returns whether the member is still one."""
+"""A part of a walk; it returns whether the client is still a member."""
 
 _POLL_MS: Final = 60
 _BUSY_SHARE: Final = 0.3
@@ -24,7 +24,7 @@ _SYNC: Final[dict[str, object]] = {"protocol_type": "consumer", "protocol_name":
 
 
 def consumer(feeder: SimulatedFeeder, who: Who) -> Walk:
-    """Walk as a consumer, membership after membership."""
+    """Walk as a consumer, one membership after another."""
     dice = feeder.dice
     yield feeder.grain(dice.randrange(1, 3 * who.group.session_ms))
     life = 0
@@ -41,7 +41,7 @@ def consumer(feeder: SimulatedFeeder, who: Who) -> Walk:
 
 
 class _Membership:
-    """Live the life of one member id."""
+    """A consumer with one member id."""
 
     def __init__(self, feeder: SimulatedFeeder, who: Who, life: int) -> None:
         self._feeder = feeder
@@ -51,7 +51,7 @@ class _Membership:
         self._member_id = who.member_id(life)
 
     def begin(self) -> Stage:
-        """Ask for a member id, join with it, and stay."""
+        """Get a member id, join with it, and stay."""
         answer = self._send(EventType.JOIN, member_id="", assigned_member_id=self._member_id, **self._offer())
         if answer is Answer.MEMBER_ID_REQUIRED:
             if self._stops("after its id"):
@@ -61,16 +61,16 @@ class _Membership:
         return (yield from self._after_join(answer))
 
     def stay(self, generation: int) -> Stage:
-        """Beat in a generation that it is a member of, and join again when asked to."""
+        """Send heartbeats in a generation, and join again when asked to."""
         while True:
-            generation = self._heard_of(generation)
+            generation = self._newest(generation)
             beat = EventType.COMMIT if self._dice.random() < 0.05 else EventType.HEARTBEAT
             answer = self._send(beat, generation_id=generation)
             if answer is Answer.REBALANCE_IN_PROGRESS:
                 if self._dice.random() >= _BUSY_SHARE:
                     yield self._soon()
                     return (yield from self._after_join(self._send(EventType.JOIN, **self._offer())))
-                # Its heartbeats come from a thread of their own, and the one that would join is busy.
+                # A separate thread sends the heartbeats, and the thread that would join is busy.
                 self._feeder.story.mark("member busy")
                 yield self._feeder.grain(self._group.beat_ms)
             elif answer not in {Answer.NONE, Answer.NOT_COORDINATOR}:
@@ -84,7 +84,7 @@ class _Membership:
                     return stays
 
     def _do_something(self, generation: int) -> Generator[int, None, bool | None]:
-        """Do something else than beat; it returns what a stage does if the membership is over, else `None`."""
+        """Do something else than a heartbeat; return the result of a stage if the membership is over, or `None`."""
         append_ms = self._feeder.clock_ms(self._group)
         deed = self._dice.choice(("die", "leave", "edge", "edge", "stale", "rejoin", "pause"))
         if deed == "edge":
@@ -105,7 +105,7 @@ class _Membership:
         return False
 
     def _after_join(self, answer: Answer) -> Stage:
-        """Wait for the generation, sync, wait for the assignment, and stay."""
+        """Wait until the join phase ends, sync, wait for the assignment, and stay."""
         if answer not in {Answer.PARKED, Answer.NONE}:
             self._feeder.story.mark(f"answered {answer}")
             return False
@@ -126,8 +126,8 @@ class _Membership:
     def _seen(self) -> Member | None:
         return self._feeder.member(self._group, self._member_id)
 
-    def _heard_of(self, generation: int) -> int:
-        """Move on with a rebalance of a group in mid-life that nobody has seen."""
+    def _newest(self, generation: int) -> int:
+        """Return the newest generation; in a loaded group a rebalance may have happened that no record shows."""
         group_id, generations = self._group.group_id, self._feeder.generations
         if group_id in generations and self._dice.random() < self._feeder.plan.unrest / 6:
             generations[group_id] += self._dice.randint(1, 2)
@@ -135,7 +135,7 @@ class _Membership:
         return max(generation, generations.get(group_id, 0))
 
     def _stops(self, where: str) -> bool:
-        """Die here, now and then."""
+        """Decide whether the consumer dies here."""
         stops = self._dice.random() < self._feeder.plan.unrest
         if stops:
             self._feeder.story.mark(f"member dies {where}")

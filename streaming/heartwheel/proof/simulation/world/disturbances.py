@@ -1,4 +1,4 @@
-"""What happens to a topic beside its members: broken records, coordinators that move, members thrown out in a batch."""
+"""Other events in a topic: broken records, coordinators that move, members that are removed together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def vandal(feeder: SimulatedFeeder) -> Walk:
 
 
 def liar(feeder: SimulatedFeeder) -> Walk:
-    """Walk as somebody else who ticks: another job, or a forger, whose ticks are evidence of nothing."""
+    """Walk as another client that writes ticks: another job, or a forger. Its ticks prove no outage."""
     dice, topic = feeder.dice, feeder.topic
     while True:
         yield feeder.grain(dice.choice((100, 200, 900)))
@@ -45,14 +45,14 @@ def liar(feeder: SimulatedFeeder) -> Walk:
 
 
 def too_short(feeder: SimulatedFeeder, group: GroupPlan) -> Walk:
-    """Walk as a consumer that asks for a session timeout under the group's minimum, once."""
+    """Walk as a consumer that joins once, with a session timeout under the group's minimum."""
     yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms))
     event = Event(type=EventType.JOIN, group_id=group.group_id, assigned_member_id="short", session_timeout_ms=10)
     feeder.send(group, event)
 
 
 def mover(feeder: SimulatedFeeder, group: GroupPlan) -> Walk:
-    """Walk as the coordinator of a group that goes away and comes back."""
+    """Walk as a coordinator that unloads a group and loads it again."""
     while True:
         yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms // 2))
         feeder.story.mark("fault unload")
@@ -63,7 +63,7 @@ def mover(feeder: SimulatedFeeder, group: GroupPlan) -> Walk:
 
 
 def bouncer(feeder: SimulatedFeeder, group: GroupPlan) -> Walk:
-    """Walk as somebody who throws members out, several at once."""
+    """Walk as an administrator who removes several members at once."""
     yield feeder.grain(feeder.dice.randrange(1, feeder.plan.feed_ms))
     members = list(feeder.group(group).members)[:3]
     if members:

@@ -1,7 +1,7 @@
-"""Members of consumer, share and streams groups: they join, take over what they are given, and give it back, or do not.
+"""Members of consumer, share and streams groups: they join, take over partitions, and give them back or do not.
 
-What they are answered is what their coordinator decides by the present members, and an assignor that deals partitions
-out in the order of the members. In some groups the records tell the answers, as those of a source that hears a broker.
+The answers follow from the present members: an assignor deals the partitions out in the order of the members. In some
+groups the records contain the answers, like those of a source that reads a broker's log.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOPIC: Final = "t"
 
 
 def epoch_member(feeder: SimulatedFeeder, who: Who) -> Walk:
-    """Walk as a member of such a group, membership after membership."""
+    """Walk as a member of an epoch group, one membership after another."""
     dice = Random(f"{feeder.plan.seed} {who.group.group_id} {who.number}")
     yield feeder.grain(dice.randrange(1, 2 * who.group.session_ms))
     life = 0
@@ -31,12 +31,12 @@ def epoch_member(feeder: SimulatedFeeder, who: Who) -> Walk:
             return
         yield feeder.grain(who.group.session_ms * dice.uniform(0.2, 2.5))
         feeder.story.mark("epoch member returns")
-        # Who comes back from a silence keeps its id now and then, as a Java consumer does that had not polled in time.
+        # Sometimes it keeps its id, as a Java consumer does that comes back after it had not polled in time.
         life += dice.random() < 0.7
 
 
 class _Membership:
-    """Live the life of one member id."""
+    """A member of an epoch group with one member id."""
 
     def __init__(self, feeder: SimulatedFeeder, who: Who, life: int, dice: Random) -> None:
         self._feeder = feeder
@@ -44,12 +44,12 @@ class _Membership:
         self._dice = dice
         self._member_id = who.member_id(life)
         self._kind = HeartbeatType(f"{'consumer' if who.group.kind == 'mixed' else who.group.kind}_heartbeat")
-        self._tells = who.group.answers
+        self._answers = who.group.answers
         self._epoch = 0
         self._owned: tuple[int, ...] = ()
 
     def live(self) -> Iterator[int]:
-        """Join, then beat until something else is done that ends it."""
+        """Join, then send heartbeats until the membership ends."""
         self._join()
         while True:
             yield self._feeder.grain(self._who.group.beat_ms * self._dice.uniform(0.9, 1.1))
@@ -64,7 +64,7 @@ class _Membership:
             yield from self._misbehave(deed)
 
     def _go(self, deed: str) -> Iterator[int]:
-        """End: in silence, by a leave, or for a while, which may have no end."""
+        """End the membership: silently, with a leave, or with a temporary leave."""
         if deed == "leave":
             self._send(-1)
         elif deed == "away" and self._who.instance_id is not None:
@@ -90,40 +90,40 @@ class _Membership:
 
     def _join(self) -> None:
         self._owned = self._dealt()
-        told = self._known_epoch() + (self._member_id not in self._members())
+        answered = self._known_epoch() + (self._member_id not in self._members())
         fields: dict[str, Any] = {"subscribed_topics": (_TOPIC,), "rebalance_timeout_ms": self._who.group.rebalance_ms}
-        self._send(0, told=told, assigned=self._owned, **fields)
-        self._epoch = told
+        self._send(0, answered=answered, assigned=self._owned, **fields)
+        self._epoch = answered
 
     def _beat(self, *, gives_back: bool) -> None:
-        """Beat; who has more than its share is asked for it, and gives it back with the next heartbeat."""
+        """Send a heartbeat; surplus partitions are revoked in its answer, and given back with the next heartbeat."""
         dealt = self._dealt()
         surplus = set(self._owned) - set(dealt)
-        if not self._tells:
+        if not self._answers:
             self._send(self._epoch)
             self._epoch = max(self._epoch, self._known_epoch())
         elif surplus:
             kept = tuple(part for part in self._owned if part not in surplus)
-            self._send(self._epoch, told=self._epoch, assigned=kept, owned=self._owned)
+            self._send(self._epoch, answered=self._epoch, assigned=kept, owned=self._owned)
             if gives_back:
                 self._owned = kept
         else:
-            told = max(self._epoch, self._known_epoch())
-            plain = (told, dealt) == (self._epoch, self._owned)
-            self._send(self._epoch, told=told, **({} if plain else {"assigned": dealt, "owned": self._owned}))
-            self._epoch, self._owned = told, dealt
+            answered = max(self._epoch, self._known_epoch())
+            plain = (answered, dealt) == (self._epoch, self._owned)
+            self._send(self._epoch, answered=answered, **({} if plain else {"assigned": dealt, "owned": self._owned}))
+            self._epoch, self._owned = answered, dealt
 
     def _send(
         self,
         epoch: int,
         *,
-        told: int | None = None,
+        answered: int | None = None,
         assigned: tuple[int, ...] | None = None,
         owned: tuple[int, ...] | None = None,
         **fields: Any,
     ) -> None:
-        if not self._tells:
-            told = assigned = owned = None
+        if not self._answers:
+            answered = assigned = owned = None
         beat = GroupHeartbeat(
             type=self._kind,
             group_id=self._who.group.group_id,
@@ -131,7 +131,7 @@ class _Membership:
             member_epoch=epoch,
             group_instance_id=self._who.instance_id,
             client_id=f"e{self._who.number}",
-            answer_member_epoch=told,
+            answer_member_epoch=answered,
             assignment=None if assigned is None else {_TOPIC: assigned},
             owned=None if owned is None else {_TOPIC: owned},
             **fields,
@@ -152,7 +152,7 @@ class _Membership:
         return 1 if group is None else group.epoch
 
     def _dealt(self) -> tuple[int, ...]:
-        """Deal the partitions out: which ones fall to this member."""
+        """Return the partitions that the assignor gives to this member."""
         everybody = sorted({*self._members(), self._member_id})
         mine = everybody.index(self._member_id)
         return tuple(part for part in range(_PARTITIONS) if part % len(everybody) == mine)

@@ -1,4 +1,4 @@
-"""Where a job may die or stall, and the dice that decide."""
+"""The steps at which a job may die or stall, and the dice that decide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from heartwheel.proof.simulation.story import Story
 
 
 class JobStep(enum.StrEnum):
-    """What a job has just done."""
+    """A step that a job has just done."""
 
     STARTED = "started"
     OFFSETS_FETCHED = "offsets fetched"
@@ -26,10 +26,10 @@ class JobStep(enum.StrEnum):
 
 
 class Crash(Exception):  # noqa: N818 - it is an event of the story, not an error of ours
-    """End the life of the simulated driver.
+    """The simulated driver dies.
 
     Args:
-        step: what it had just done.
+        step: the step that it had just done.
     """
 
     def __init__(self, step: JobStep) -> None:
@@ -38,12 +38,12 @@ class Crash(Exception):  # noqa: N818 - it is an event of the story, not an erro
 
 
 class Faults:
-    """Decide what goes wrong.
+    """Decides which faults happen.
 
     Args:
         plan: the history's parameters.
         dice: the job's.
-        story: notes what happens.
+        story: records what happens.
     """
 
     def __init__(self, plan: Plan, dice: Random, story: Story) -> None:
@@ -52,7 +52,7 @@ class Faults:
         self._story = story
         self._left = plan.crashes_max
         self.calm = False
-        """Whether nothing goes wrong any more."""
+        """Whether there are no more faults."""
 
     def stall_ms(self) -> int:
         """Return how long a step took, true ms."""
@@ -76,5 +76,5 @@ class Faults:
         return down_ms
 
     def retries(self) -> bool:
-        """Decide whether a task fails after it wrote some rows, and is done again within its batch."""
+        """Decide whether a task fails after it wrote some rows, and is run again in the same batch."""
         return not self.calm and self._dice.random() < self._plan.crash_rate / 4

@@ -1,8 +1,8 @@
-"""Feeds at work: what each of them writes into the heartbeat topic of what it has heard, and when.
+"""Feeds at work: what each of them writes into the heartbeat topic, and when.
 
-A feed works in turns. In each it writes what it has heard up to a moment, and then marks that say so. What waits for
-its answer is not heard of yet, and its group is held back at it. Whatever befalls a feed, it says nothing that it could
-not know; but some break their word, as a broker that logs late makes them.
+A feed works in turns. In each turn it writes what it has received up to a time, and then marks that say so. A request
+that waits for its answer is not relayed yet, and its group is held back at it. A feed writes nothing that it could not
+know, whatever its faults. But some feeds write an event after a mark that covers it, as when a broker logs late.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from heartwheel.proof.simulation.plan.feeds import FeedFault, FeedFaultKind, Sim
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.story import Story
 from heartwheel.proof.simulation.world.feeder import SimulatedFeeder, Walk
-from heartwheel.proof.simulation.world.tapped import Heard
+from heartwheel.proof.simulation.world.tapped import ReceivedRequest
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.partitioner import partition_of
 from heartwheel.wire.passed_on import FeedWatermark, PassedOn, encode_mark
 from heartwheel.wire.requests import encode_request
 
 STRANGER: Final = "stranger"
-"""A feed that no job trusts."""
+"""The name of a feed that no job trusts."""
 
 _IDLE_TURN_MS: Final = 1_500
 _LONE_TURN_MS: Final = 3_000
 _BUSY_MS: Final = 3_500
-"""How long after the last request its answers, and what was late, are still to be passed on, ms."""
+"""How long after the last request its answer and late events may still be relayed, ms."""
 
-_TOLD: Final = {Answer.NONE, Answer.PARKED, Answer.REBALANCE_IN_PROGRESS, Answer.MEMBER_ID_REQUIRED}
+_ACCEPTED: Final = {Answer.NONE, Answer.PARKED, Answer.REBALANCE_IN_PROGRESS, Answer.MEMBER_ID_REQUIRED}
 _encode: Final = msgspec.json.encode
 
 
@@ -41,11 +41,11 @@ class Write(NamedTuple):
     """A record that a feed writes.
 
     Args:
-        true_ms: when, true ms.
-        partition: where.
-        value: what it says.
-        cause: why it is broken, if it is.
-        idle: whether it only says that time passes.
+        true_ms: when it is written, true ms.
+        partition: the partition.
+        value: its value.
+        cause: why the job must reject it, if so.
+        idle: whether it only shows that time passes.
     """
 
     true_ms: int
@@ -56,40 +56,40 @@ class Write(NamedTuple):
 
 
 class _Feed:
-    """Write what one feed passes on.
+    """One feed.
 
     Args:
         plan: the history's parameters.
-        number: which feed.
-        heard: what it hears, in the order of time.
-        story: notes what happens.
+        number: its number.
+        received: the requests that its broker receives, in the order of time.
+        story: records what happens.
     """
 
-    def __init__(self, plan: Plan, number: int, heard: list[Heard], story: Story) -> None:
+    def __init__(self, plan: Plan, number: int, received: list[ReceivedRequest], story: Story) -> None:
         self._plan = plan
         self._feed: SimulatedFeed = plan.passed_on.feeds[number]
         self._dice = Random(f"feed {plan.seed} {self._feed.name}")
         self._story = story
-        self._waiting = [one for one in heard if one.true_ms >= self._feed.start_ms and self._hears(one)]
-        self._written: list[Heard] = []
+        self._waiting = [one for one in received if one.true_ms >= self._feed.start_ms and self._relays(one)]
+        self._written: list[ReceivedRequest] = []
         self._marked_ms = self._feed.start_ms
         self._since_ms = self._feed.clock.at(self._feed.start_ms)
         self._ids = {id(one): f"{one.at_ms}-{number}" for one, number in zip(self._waiting, count(), strict=False)}
 
     def writes(self) -> Iterator[Write]:
-        """List what it writes, in the order of time."""
+        """Yield what it writes, in the order of time."""
         feed = self._feed
         troubles = [trouble for trouble in feed.troubles if trouble.from_ms >= feed.start_ms]
         now_ms = feed.start_ms
         while now_ms < feed.until_ms:
             if troubles and troubles[0].from_ms <= now_ms:
                 trouble = troubles.pop(0)
-                yield from self._suffer(trouble)
+                yield from self._inject(trouble)
                 if trouble.kind is FeedFaultKind.FALLS_SILENT:
                     return
                 now_ms = max(now_ms, trouble.to_ms)
                 continue
-            yield from self._pass_on(now_ms)
+            yield from self._relay(now_ms)
             yield from self._mark(now_ms)
             now_ms += round(self._turn_ms(now_ms) * self._dice.uniform(0.8, 1.2))
 
@@ -98,15 +98,15 @@ class _Feed:
             return self._feed.turn_ms
         return _IDLE_TURN_MS if now_ms < self._plan.feed_ms + _BUSY_MS else _LONE_TURN_MS
 
-    def _hears(self, one: Heard) -> bool:
-        return self._feed.refused or one.answer in _TOLD
+    def _relays(self, one: ReceivedRequest) -> bool:
+        return self._feed.refused or one.answer in _ACCEPTED
 
     def _knows_until(self, now_ms: int) -> int:
-        """Return up to when it has heard everything, true ms."""
+        """Return the time up to which it has received everything, true ms."""
         return max(self._marked_ms, now_ms - self._feed.settle_ms)
 
-    def _pass_on(self, now_ms: int) -> Iterator[Write]:
-        """Write what it has heard by a moment."""
+    def _relay(self, now_ms: int) -> Iterator[Write]:
+        """Write what it has received by a time."""
         known_ms, dice = self._knows_until(now_ms), self._dice
         ready = [one for one in self._waiting if one.true_ms < known_ms and one.answered_ms <= now_ms]
         late = [one for one in ready if dice.random() < self._feed.untimely]
@@ -118,24 +118,24 @@ class _Feed:
         if self._feed.shuffles:
             dice.shuffle(ready)
         for one in ready:
-            yield self._shaped(one, now_ms)
+            yield self._write_of(one, now_ms)
             if dice.random() < self._feed.repeats:
                 self._story.mark("fault feed repeats an event")
-                yield self._shaped(one, now_ms)
+                yield self._write_of(one, now_ms)
 
-    def _shaped(self, one: Heard, now_ms: int) -> Write:
-        # What was under way in a gap counts after it: sessions start anew there.
-        said = PassedOn(feed=self._feed.name, at_ms=max(one.at_ms, self._since_ms), id=self._ids[id(one)])
-        value = encode_request(one.event)[:-1] + b"," + _encode(said)[1:]
+    def _write_of(self, one: ReceivedRequest, now_ms: int) -> Write:
+        # A request that was in progress during a gap counts at its end, where sessions restart.
+        fields = PassedOn(feed=self._feed.name, at_ms=max(one.at_ms, self._since_ms), id=self._ids[id(one)])
+        value = encode_request(one.event)[:-1] + b"," + _encode(fields)[1:]
         self._story.mark("passed on")
-        self._story.say(now_ms, "feed {} passes on {} of {}", self._feed.name, one.event, said.at_ms)
+        self._story.say(now_ms, "feed {} passes on {} of {}", self._feed.name, one.event, fields.at_ms)
         home = partition_of(one.group_id.encode(), self._partitions_at(now_ms))
         if home != partition_of(one.group_id.encode(), self._plan.partitions):
             self._story.mark("passed on in a new partition")
         return Write(now_ms, home, value)
 
     def _mark(self, now_ms: int) -> Iterator[Write]:
-        """Write how far it has come into every partition; one or another may be lost."""
+        """Write marks into every partition; some may be lost."""
         self._marked_ms = self._knows_until(now_ms)
         yield from self._marks(now_ms, self._feed.clock.at(self._marked_ms))
 
@@ -164,20 +164,20 @@ class _Feed:
         return held
 
     def _partitions_at(self, now_ms: int) -> int:
-        """Return how many partitions it knows of."""
-        plan, heard_ms = self._plan, now_ms - self._feed.metadata_age_ms
-        return plan.grown[1] if plan.grown is not None and plan.grown[0] <= heard_ms else plan.partitions
+        """Return the number of partitions that it knows."""
+        plan, known_ms = self._plan, now_ms - self._feed.metadata_age_ms
+        return plan.grown[1] if plan.grown is not None and plan.grown[0] <= known_ms else plan.partitions
 
-    # -- what befalls it
+    # -- its faults
 
-    def _suffer(self, trouble: FeedFault) -> Iterator[Write]:
+    def _inject(self, trouble: FeedFault) -> Iterator[Write]:
         self._story.mark(f"fault feed {trouble.kind}")
         self._story.say(trouble.from_ms, "feed {} {} until {}", self._feed.name, trouble.kind, trouble.to_ms)
         if trouble.kind is FeedFaultKind.LAGS:
             return
         if self._dice.random() < 0.5:
-            # It dies between what it heard and the mark that says so.
-            yield from self._pass_on(trouble.from_ms)
+            # It dies after it has written events, and before the mark that covers them.
+            yield from self._relay(trouble.from_ms)
         if trouble.kind is FeedFaultKind.MISSES:
             self._waiting = [one for one in self._waiting if max(one.true_ms, one.answered_ms) >= trouble.to_ms]
             self._since_ms, self._marked_ms = self._feed.clock.at(trouble.to_ms), trouble.to_ms
@@ -193,28 +193,28 @@ class _Feed:
                 self._story.mark("fault feed repeats what it wrote before")
 
 
-def passed_on(plan: Plan, heard: list[Heard], story: Story) -> list[Write]:
-    """List what all feeds write, and who pretends to be one, in the order of time.
+def relayed_writes(plan: Plan, received: list[ReceivedRequest], story: Story) -> list[Write]:
+    """Return what all feeds and forgers write, in the order of time.
 
     Args:
         plan: the history's parameters.
-        heard: what was heard, in the order of time.
-        story: notes what happens.
+        received: the requests that brokers receive, in the order of time.
+        story: records what happens.
     """
     writes = [
         write
         for number in range(len(plan.passed_on.feeds))
-        for write in _Feed(plan, number, [one for one in heard if one.feed == number], story).writes()
+        for write in _Feed(plan, number, [one for one in received if one.feed == number], story).writes()
     ]
     return sorted([*writes, *_forgeries(plan, story)], key=lambda write: write.true_ms)
 
 
 def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
-    """Write as somebody who is no feed."""
+    """Yield the records of a client that only claims to be a feed."""
     if not plan.passed_on.groups:
         return
     dice, name = Random(f"forger {plan.seed}"), plan.passed_on.names[0]
-    # Its victims may have been there before, or not; they speak for themselves otherwise.
+    # Its victims are relayed groups and groups that write to the topic themselves; some may not have begun yet.
     victims = [*(fed.group.group_id for fed in plan.passed_on.groups), *(group.group_id for group in plan.groups)]
     forge: list[tuple[str, Callable[[int, str], bytes]]] = [
         ("", lambda at_ms, _: encode_mark(FeedWatermark(STRANGER, at_ms + 50_000, 0))),
@@ -233,12 +233,12 @@ def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
         yield Write(true_ms, partition_of(group_id.encode(), plan.partitions), value(at_ms, group_id), cause)
 
 
-def _event(group_id: str, **said: object) -> bytes:
-    return _encode({"group_id": group_id, "member_id": "m0", **said})
+def _event(group_id: str, **fields: object) -> bytes:
+    return _encode({"group_id": group_id, "member_id": "m0", **fields})
 
 
-def bring(feeder: SimulatedFeeder, writes: list[Write]) -> Walk:
-    """Walk as the feeds: write everything at its time."""
+def append_writes(feeder: SimulatedFeeder, writes: list[Write]) -> Walk:
+    """Walk as the feeds: append each record at its time."""
     now_ms = 0
     for write in writes:
         if write.true_ms > now_ms:

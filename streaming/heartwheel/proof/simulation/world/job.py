@@ -1,8 +1,8 @@
-"""The job as Spark runs it: read batch after batch, die anywhere, start again.
+"""The job as Spark runs it: it reads batch after batch, dies anywhere, and starts again.
 
-A trigger fetches the end offsets, then takes the timestamp, then writes both down; records may land in between.
-Then it packs what is new, calls the state function of every shard, writes to the sink, writes the state, and commits.
-The map side, the state function and the codec of the state are the real ones; Spark's part is simulated.
+A trigger fetches the end offsets, then takes the timestamp, then writes both; records may be appended in between. Then
+it packs the new records, calls the state function of every shard, writes to the sink, writes the state, and commits.
+The map side, the state function and the codec of the state are the real ones; Spark is simulated.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _decode_counts: Final = msgspec.json.Decoder(_Counts).decode
 
 
 class _GroupState:
-    """What the job uses of Spark's `GroupState`: the state of one key, and the timestamp of the batch."""
+    """The part of Spark's `GroupState` that the job uses: the state of one key, and the timestamp of the batch."""
 
     def __init__(self, row: StateRow, batch_ms: int) -> None:
         self.get = row
@@ -56,13 +56,13 @@ class _GroupState:
 
 
 _METADATA_AGE_MS: Final = 300
-"""How long after a growth the ticker has heard of it, ms."""
+"""How long the ticker takes to learn that the topic has grown, ms."""
 
 Rows = list[tuple[str, str]]
 
 
 def config_of(plan: Plan) -> JobConfig:
-    """Shape a history's parameters as the configuration of the job."""
+    """Return the configuration of the job for a history's parameters."""
     return JobConfig(
         checkpoint="simulated",
         kafka_options={},
@@ -82,12 +82,12 @@ def config_of(plan: Plan) -> JobConfig:
 
 
 class SimulatedJob:
-    """Run the job through a history.
+    """The job in a history.
 
     Args:
         plan: the history's parameters.
-        topic: the heartbeats.
-        story: notes what happens.
+        topic: the heartbeat topic.
+        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
@@ -108,11 +108,11 @@ class SimulatedJob:
 
     @property
     def runs(self) -> tuple[str, ...]:
-        """Every run of its ticker."""
+        """All runs of its ticker."""
         return tuple(self._ticker.runs)
 
     def run(self) -> None:
-        """Run through the faults."""
+        """Run until the faults of the history end."""
         same = False
         while self.now_ms < self._plan.stop_ms:
             try:
@@ -129,28 +129,28 @@ class SimulatedJob:
         self._ticker.stop(self.now_ms)
 
     def finish(self, wait_ms: int) -> None:
-        """Start once more, undisturbed, let true time pass, and read all that there is, ms."""
+        """Start again without faults, wait so long, ms, and read the topic to its end."""
         self._faults.calm = True
         self._start(same_process=False)
         self._pass(wait_ms)
         self.trigger()
         while (ends := self._ends()) != self.checkpoint.read:
-            # Behind the last records of members there are ticks alone: more batches of those show nothing more.
+            # After the last records of members there are only ticks, which are read in one batch.
             self._once(self._bounded(ends) if self._topic.is_left(self.checkpoint.read) else ends)
 
     def defers(self) -> bool:
-        """Return whether the last batch put off verdicts, as it would have written too many."""
+        """Return whether the last batch left verdicts to the next one, because there were too many."""
         batch = self.checkpoint.commits - 1
         newest = (written for written in self.checkpoint.sink if written.topic == "status" and written.batch == batch)
         return any("groups_deferred" in _decode_counts(written.value).counts for written in newest)
 
-    # -- the life of a driver
+    # -- one driver
 
     def trigger(self) -> None:
-        """Run one batch, and wait for the next trigger; after a batch that took too long it comes at once."""
+        """Run one batch, and wait for the next trigger; it comes at once if the batch took longer than an interval."""
         began_ms, interval_ms = self.now_ms, self._plan.interval_ms
         if self._topic.count_at(self.now_ms - _METADATA_AGE_MS) > max(self.checkpoint.counts):
-            self._function = self._started_anew()
+            self._function = self._restarted()
         self._once(self._bounded(self._ends()))
         self._pass(max(0, (began_ms // interval_ms + 1) * interval_ms - self.now_ms))
 
@@ -159,13 +159,13 @@ class SimulatedJob:
         self._run()
 
     def _start(self, *, same_process: bool) -> None:
-        """Begin a life: nothing is remembered but the checkpoint."""
+        """Start a driver, which knows only the checkpoint."""
         self._story.say(self.now_ms, "the job starts")
         if not same_process:
             self._ticker.start(self.now_ms)
             self._map_side.start()
         self._starts += 1
-        # Somebody may change the configuration while the job is down.
+        # The configuration may be changed while the job is down.
         self._function = self._configured()
         self._reach(JobStep.STARTED)
         if self.checkpoint.unfinished:
@@ -173,7 +173,7 @@ class SimulatedJob:
             self._run()
 
     def _pass(self, wait_ms: int) -> None:
-        """Advance true time, and the ticker with it."""
+        """Advance true time and the ticker."""
         self.now_ms += wait_ms
         self._ticker.advance(self.now_ms)
 
@@ -182,14 +182,14 @@ class SimulatedJob:
         return self._topic.ends_at(self.now_ms)
 
     def _bounded(self, ends: dict[int, int]) -> dict[int, int]:
-        """Return the ends of a part of the backlog, from each partition in proportion, as Spark's Kafka source does."""
+        """Limit a batch to a part of the backlog, each partition in proportion, as Spark's Kafka source does."""
         read = self.checkpoint.read
         backlog = {partition: end - read.get(partition, 0) for partition, end in ends.items()}
         total, most = sum(backlog.values()), self._plan.records_max
         if total <= most:
             return ends
         self._story.mark("batch bounded")
-        # Rounded up, as every partition with a backlog must move on.
+        # Rounded up, so that every partition with a backlog makes progress.
         return {p: read.get(p, 0) + min(size, -(-most * size // total)) for p, size in backlog.items()}
 
     def _plan_batch(self, ends: dict[int, int]) -> None:
@@ -200,7 +200,7 @@ class SimulatedJob:
         self._reach(JobStep.OFFSETS_WRITTEN)
 
     def _run(self) -> None:
-        """Run the newest planned batch, which may have been tried before."""
+        """Run the newest planned batch; it may not be the first attempt."""
         planned = self.checkpoint.offsets[-1]
         self._attempts += 1
         logs = self._topic.records(planned.starts, planned.ends)
@@ -229,16 +229,16 @@ class SimulatedJob:
     # -- Spark's part of a batch
 
     def _advance(self, shard: int, payloads: Payloads, planned: Planned) -> tuple[StateRow, Rows]:
-        """Call the state function; now and then the task fails after it wrote some rows, and is done again."""
+        """Call the state function; sometimes the task fails after it wrote some rows, and is run again."""
         if self._faults.retries():
             self._story.mark("fault task retried")
             _, rows = self._call(shard, payloads, planned)
-            self._tell(shard, rows[: self._dice.randrange(len(rows))])
+            self._emit(shard, rows[: self._dice.randrange(len(rows))])
             self._dice.shuffle(payloads)
         return self._call(shard, payloads, planned)
 
     def _call(self, shard: int, payloads: Payloads, planned: Planned) -> tuple[StateRow, Rows]:
-        # Of what goes in only the columns are looked at; a frame of pandas takes long.
+        # The state function uses only the columns, and a pandas frame is slow to make.
         kinds, values = zip(*payloads, strict=True) if payloads else ((), ())
         frame = cast("pd.DataFrame", {"kind": kinds, "payload": values})
         state = _GroupState(self.checkpoint.state(shard), planned.batch_ms)
@@ -248,7 +248,7 @@ class SimulatedJob:
         return state.get, rows
 
     def _interleaved(self, rows: dict[int, Rows]) -> list[tuple[int, tuple[str, str]]]:
-        """Mix the rows of tasks, which run side by side; each task's own keep their order."""
+        """Interleave the rows of parallel tasks; the rows of one task keep their order."""
         tasks: list[list[tuple[int, tuple[str, str]]]] = [[] for _ in range(self._plan.state_partitions)]
         for shard, of_shard in rows.items():
             tasks[shard % len(tasks)] += ((shard, row) for row in of_shard)
@@ -262,33 +262,33 @@ class SimulatedJob:
         dies = self._faults.crash_at(JobStep.SINK_PARTLY_WRITTEN)
         written = rows[: self._dice.randrange(len(rows) + 1)] if dies else rows
         for shard, row in written:
-            self._tell(shard, [row])
+            self._emit(shard, [row])
         if dies:
             raise Crash(JobStep.SINK_PARTLY_WRITTEN)
 
-    def _tell(self, shard: int, rows: Rows) -> None:
+    def _emit(self, shard: int, rows: Rows) -> None:
         batch = self.checkpoint.commits
         for topic, value in rows:
             self.checkpoint.sink.append(SinkRecord(topic, value, batch, self._attempts, shard))
             if topic != "status":
-                self._story.say(self.now_ms, "tells {}: {:.400}", topic, value)
+                self._story.say(self.now_ms, "writes {}: {:.400}", topic, value)
 
     def _configured(self) -> StateFunction:
-        """Make the state function of a process, which knows all runs of its ticker; it may have another wheel."""
+        """Return the state function of a new process, which knows all runs of its ticker; its wheel may differ."""
         dice, plan = self._wheel_dice, self._plan
         self._config = replace(
             self._config,
             runs=self.runs,
-            # Never a coarser tick than the plan's, by which it is judged how late a verdict may be.
+            # Never coarser than the plan's tick, because that determines how late a verdict may be.
             tick_ms=dice.choice((plan.tick_ms, plan.tick_ms, 1)),
             wheel_size=dice.choice((plan.wheel_size, plan.wheel_size, 7)),
         )
         if (self._config.tick_ms, self._config.wheel_size) != (plan.tick_ms, plan.wheel_size):
             self._story.mark("another wheel")
-        return self._started_anew()
+        return self._restarted()
 
-    def _started_anew(self) -> StateFunction:
-        """Make the state function of a query that is started now, which knows how many partitions there are."""
+    def _restarted(self) -> StateFunction:
+        """Return the state function of a query that starts now, with the present number of partitions."""
         counts = self.checkpoint.counts
         counts.setdefault(self._topic.count_at(self.now_ms), len(self.checkpoint.offsets))
         self._config = replace(self._config, counts=tuple(counts.items()))

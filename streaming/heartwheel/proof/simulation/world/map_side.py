@@ -1,4 +1,4 @@
-"""The map side of a simulated batch: workers that may do a task again, and that know different values."""
+"""The map side of a simulated batch: workers that remember different values, and tasks that may run twice."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Payloads = list[tuple[PayloadKind, bytes]]
 
 
 class SimulatedMapSide:
-    """The workers of one process after the other.
+    """The workers of the present process.
 
     Args:
         plan: the history's parameters.
-        dice: the job's, which cut the batch.
-        story: notes what happens.
+        dice: the job's dice, which cut the batch.
+        story: records what happens.
     """
 
     def __init__(self, plan: Plan, dice: Random, story: Story) -> None:
@@ -34,17 +34,17 @@ class SimulatedMapSide:
         self.start()
 
     def start(self) -> None:
-        """Start the workers of a new process: a few, none of which knows what the others have sent."""
+        """Start a few workers of a new process; none of them knows what the others have sent."""
         self._workers = [self._new_packer() for _ in range(self._worker_dice.randrange(1, 4))]
 
     def pack(self, logs: list[list[ProducedRecord]], batch: BatchOf, runs: tuple[str, ...]) -> dict[int, Payloads]:
-        """Pack what is new: a task reads several partitions, in frames of any size; packs arrive in any order.
+        """Pack new records: a task reads several partitions in frames of any size, and packs arrive in any order.
 
-        Any worker may get a task, and any other the same one again, whose packs alone are taken then.
+        Any worker may run a task. If another worker runs it again, only the packs of the last one are used.
 
         Args:
-            logs: what is new of each partition.
-            batch: the batch that runs.
+            logs: the new records of each partition.
+            batch: the present batch.
             runs: the runs of the ticker that the process knows.
         """
         packed: dict[int, Payloads] = {shard: [] for shard in range(self._plan.shards)}
@@ -82,7 +82,7 @@ class SimulatedMapSide:
         return [frame for frame in (records[:cut], records[cut:]) if frame]
 
     def _new_packer(self) -> Packer:
-        """Return a worker; some remember few values, so that they forget some."""
+        """Return a worker; some remember only a few values, so that they forget others."""
         remembered = self._worker_dice.choice((8, 4_096))
         return Packer(
             "consumer-heartbeats",

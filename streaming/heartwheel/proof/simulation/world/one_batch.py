@@ -1,4 +1,4 @@
-"""The job without batches: a log read at once, by a process that knows from the start what the history taught it."""
+"""The job without batches: it reads the whole log at once, and knows all runs and partition counts from the start."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 def read_at_once(
     plan: Plan, records: list[ProducedRecord], runs: tuple[str, ...], counts: tuple[int, ...], *, tick_ms: int
 ) -> list[tuple[list[SinkRecord], str]]:
-    """Read a log in one batch, with no limits; return what each shard writes, and the blob of its state.
+    """Read a log in one batch without limits; return the rows of each shard, and the blob of its state.
 
     Args:
         plan: the history's parameters.
-        records: partition by partition, in the order of their offsets.
-        runs: of the job's ticker.
-        counts: how many partitions the topic had at the starts of the job.
-        tick_ms: of the wheel.
+        records: the records by partition, in the order of their offsets.
+        runs: the runs of the job's ticker.
+        counts: the numbers of partitions at the starts of the job.
+        tick_ms: tick of the wheel.
     """
     known = tuple((count, 0) for count in counts)
     limits = ShardLimits(verdicts_max=2**62)

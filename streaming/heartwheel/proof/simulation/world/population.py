@@ -1,4 +1,4 @@
-"""Who walks in a history."""
+"""The walks of a history: its members, disturbances and feeds."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from heartwheel.proof.simulation.world.consumers import consumer
 from heartwheel.proof.simulation.world.disturbances import bouncer, liar, mover, too_short, vandal
 from heartwheel.proof.simulation.world.epoch_members import epoch_member
 from heartwheel.proof.simulation.world.feeder import SimulatedFeeder, Walk
-from heartwheel.proof.simulation.world.feeds import bring, passed_on
-from heartwheel.proof.simulation.world.tapped import Heard, TappedFeeder, moves_between_brokers
+from heartwheel.proof.simulation.world.feeds import append_writes, relayed_writes
+from heartwheel.proof.simulation.world.tapped import ReceivedRequest, TappedFeeder, moves_between_brokers
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
 from heartwheel.proof.simulation.world.workers import Who, worker
 
 
 def feed(plan: Plan, story: Story) -> SimulatedFeeder:
-    """Fill a topic with all that the members of a history send.
+    """Return a feeder whose topic has all records of the members and feeds of a history.
 
     Args:
         plan: the history's parameters.
-        story: notes what happens.
+        story: records what happens.
     """
     feeder = SimulatedFeeder(plan, SimulatedTopic(plan), story)
     for group in plan.groups:
@@ -31,24 +31,28 @@ def feed(plan: Plan, story: Story) -> SimulatedFeeder:
     feeder.start(vandal(feeder))
     if plan.liar:
         feeder.start(liar(feeder))
-    feeds = bring(feeder, passed_on(plan, _heard(plan, feeder.topic, story), story)) if plan.passed_on.feeds else None
+    feeds = (
+        append_writes(feeder, relayed_writes(plan, _received(plan, feeder.topic, story), story))
+        if plan.passed_on.feeds
+        else None
+    )
     if feeds is not None:
         feeder.start(feeds)
     feeder.run()
     if feeds is not None:
-        deque(feeds, maxlen=0)  # members have stopped; feeds go on
+        deque(feeds, maxlen=0)  # members have stopped; the feeds write the rest
     return feeder
 
 
-def _heard(plan: Plan, topic: SimulatedTopic, story: Story) -> list[Heard]:
-    """Return what feeds hear of their members."""
+def _received(plan: Plan, topic: SimulatedTopic, story: Story) -> list[ReceivedRequest]:
+    """Return the requests that the feeds' brokers receive."""
     tapped = TappedFeeder(plan, topic, story)
     for fed in plan.passed_on.groups:
-        _populate(tapped, fed.group, stands_still=False)
+        _populate(tapped, fed.group, waits_for_topic=False)
         story.mark("group passed on")
         if len(fed.moves) > 1:
             story.mark("group moves to another feed")
-        if fed.told:
+        if fed.reports_moves:
             tapped.start(moves_between_brokers(tapped, fed))
     return tapped.finish()
 
@@ -61,10 +65,10 @@ def _walk_of(group: GroupPlan, number: int) -> Callable[[SimulatedFeeder, Who], 
     return epoch_member
 
 
-def _populate(feeder: SimulatedFeeder, group: GroupPlan, *, stands_still: bool = True) -> None:
-    """Start the members of a group; those that write to the topic stand still while it cannot be written."""
+def _populate(feeder: SimulatedFeeder, group: GroupPlan, *, waits_for_topic: bool = True) -> None:
+    """Start the members of a group; those that write to the topic stop while it cannot be written."""
     feeder.story.mark(f"group {group.kind}")
-    where = group if stands_still else None
+    where = group if waits_for_topic else None
     for number in range(group.members):
         feeder.start(_walk_of(group, number)(feeder, Who(group, number)), group=where)
     if group.kind == "classic":

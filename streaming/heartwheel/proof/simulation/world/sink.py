@@ -1,4 +1,4 @@
-"""Read what a job wrote to its sink."""
+"""Decoders of the records in a job's sink."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _decode_reject: Final = msgspec.json.Decoder(Reject).decode
 
 
 def read_row(written: SinkRecord) -> Row | None:
-    """Return a verdict; `None` if it is something else."""
+    """Return the row of a verdict; `None` for other records."""
     decode = _DECODERS.get(written.topic)
     return None if decode is None else decode(written.value)
 
 
 def read_reject(written: SinkRecord) -> Reject | None:
-    """Return a reject; `None` if it is something else."""
+    """Return a reject; `None` for other records."""
     return _decode_reject(written.value) if written.topic == "rejects" else None

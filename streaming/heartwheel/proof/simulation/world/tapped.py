@@ -1,7 +1,7 @@
-"""The groups of other brokers: members and their coordinator elsewhere, whose requests feeds hear, and nobody else.
+"""Groups of tapped brokers: only the feeds bring their requests into the heartbeat topic.
 
-Nothing of them lands in the heartbeat topic by itself, and no outage of that topic stops them. What their coordinator
-answers depends on what happened alone, whether it was passed on or not.
+An outage of that topic does not stop their members. The answers of their coordinator depend only on the requests, not
+on what feeds have relayed of them.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from heartwheel.wire.requests import Request
 
 
 @dataclass
-class Heard:
+class ReceivedRequest:
     """A request that a feed's broker has received.
 
     Args:
-        true_ms: when it came, true ms.
+        true_ms: when it arrived, true ms.
         at_ms: the same by the broker's clock, epoch ms.
-        feed: which feed hears it.
-        group_id: whose it is.
-        event: what it asks.
-        answer: what was answered, at once.
-        answered_ms: when it is logged, which is when it is answered, true ms; -1 while it waits for its answer.
+        feed: the number of the feed that relays it.
+        group_id: its group.
+        event: the request.
+        answer: the coordinator's answer; `PARKED` if the final one comes later.
+        answered_ms: when it is answered and logged, true ms; -1 while it waits for its answer.
     """
 
     true_ms: int
@@ -46,68 +46,68 @@ class Heard:
 
 
 class TappedFeeder(SimulatedFeeder):
-    """The world of members whose brokers are tapped; it notes what each feed hears.
+    """The world of members whose brokers are tapped; it records what each feed's broker receives.
 
     Args:
         plan: the history's parameters.
-        topic: of the heartbeats; nothing is written to it.
-        story: notes what happens.
+        topic: the heartbeat topic; nothing is written to it.
+        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
         super().__init__(plan, topic, story)
         self.dice = Random(f"tapped {plan.seed}")
-        self.heard: list[Heard] = []
+        self.received: list[ReceivedRequest] = []
         self._groups = {fed.group.group_id: fed for fed in plan.passed_on.groups}
-        self._parked: list[Heard] = []
+        self._parked: list[ReceivedRequest] = []
 
     def send(self, group: GroupPlan, event: Request, *, stray: bool = False) -> Answer:  # noqa: ARG002 - as its base
-        """Ask the coordinator, who is elsewhere; there is one way there.
+        """Send a request to the tapped coordinator, and return its answer.
 
         Args:
-            group: whose member asks.
-            event: what it asks.
-            stray: has no meaning here.
+            group: the group of the sender.
+            event: the request.
+            stray: ignored.
         """
         feed = self._groups[group.group_id].feed_at(self.now_ms)
         at_ms = self.clock_ms(group)
         answer = self._machine(group).apply(event, at_ms)
         parked = answer is Answer.PARKED
-        heard = Heard(
+        request = ReceivedRequest(
             self.now_ms, at_ms, feed, group.group_id, event, answer, answered_ms=-1 if parked else self.now_ms
         )
-        self.heard.append(heard)
+        self.received.append(request)
         if parked:
             self.story.mark("feed hears of a parked join or sync")
-            self._parked.append(heard)
+            self._parked.append(request)
         self._note_answers(group)
         return answer
 
     def clock_ms(self, group: GroupPlan, true_ms: int | None = None) -> int:
-        """Return what the clock of a group's coordinator shows, epoch ms; now, if no true time is given."""
+        """Return the time of the coordinator's clock at a true time, by default now, epoch ms."""
         true_ms = self.now_ms if true_ms is None else true_ms
         feeds = self.plan.passed_on.feeds
         return feeds[self._groups[group.group_id].feed_at(true_ms)].clock.at(true_ms)
 
     def any_group(self, group: GroupPlan) -> AnyGroup:
-        """Look at a group as its coordinator has it now."""
+        """Return a group as its coordinator has it now."""
         found = super().any_group(group)
         self._note_answers(group)
         return found
 
-    def finish(self) -> list[Heard]:
-        """Run to the end; return what was heard, in the order of time."""
+    def finish(self) -> list[ReceivedRequest]:
+        """Run to the end; return the requests that were received, in the order of time."""
         self.run()
-        for heard in self._parked:
-            heard.answered_ms = self.plan.feed_ms + self.dice.randrange(3_000)
-        return self.heard
+        for request in self._parked:
+            request.answered_ms = self.plan.feed_ms + self.dice.randrange(3_000)
+        return self.received
 
     def _renew(self, group: GroupPlan) -> None:
-        """Renew nothing: no outage of the heartbeat topic is one of these brokers."""
+        """Renew nothing: an outage of the heartbeat topic is no outage of these brokers."""
 
     def _note_answers(self, group: GroupPlan) -> None:
-        """Note which joins and syncs of a group have their answers by now."""
-        mine = [heard for heard in self._parked if heard.group_id == group.group_id]
+        """Record which joins and syncs of a group have been answered by now."""
+        mine = [request for request in self._parked if request.group_id == group.group_id]
         if not mine:
             return
         found = self._machine(group).group
@@ -116,10 +116,10 @@ class TappedFeeder(SimulatedFeeder):
             if isinstance(found, Group)
             else set()
         )
-        for heard in mine:
-            if _sender(heard.event) not in waits:
-                heard.answered_ms = self.now_ms
-                self._parked.remove(heard)
+        for request in mine:
+            if _sender(request.event) not in waits:
+                request.answered_ms = self.now_ms
+                self._parked.remove(request)
 
 
 def _sender(event: Request) -> str:
@@ -127,7 +127,7 @@ def _sender(event: Request) -> str:
 
 
 def moves_between_brokers(feeder: SimulatedFeeder, fed: FedGroup) -> Walk:
-    """Walk as a coordinator that moves to another broker, where both brokers' own logs tell of it."""
+    """Walk as a coordinator that moves to another broker; both brokers' own logs report it."""
     for from_ms, _ in fed.moves[1:]:
         feeder.story.mark("feed tells of a move")
         yield max(1, from_ms - 1 - feeder.now_ms)

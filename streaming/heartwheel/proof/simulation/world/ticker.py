@@ -1,4 +1,4 @@
-"""The job's ticker in the simulated world: it lives with the driver, and lags, dies and leaves partitions out."""
+"""The job's ticker in the simulated world: it runs in the driver, and may lag, die and skip partitions."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from heartwheel.proof.simulation.world.topic import SimulatedTopic
 from heartwheel.wire.tick import ANONYMOUS, Tick, encode_tick, read_tick
 
 NEVER_MS: Final = 2**53
-"""When a process ends of which that is not known yet, true ms."""
+"""The end of a process for which no end is planned, true ms."""
 
 
 class _Life:
-    """A process that ticks: its run, when it began and ticks next, which partitions wait for an answer (true ms)."""
+    """A process that ticks: its run, its start, its next tick, and until when partitions are busy (true ms)."""
 
     def __init__(self, run: str, true_ms: int) -> None:
         self.run = run
@@ -29,21 +29,21 @@ class _Life:
 
 
 _BACK_MS: Final = (5, 120, 260)
-"""How long after an outage a ticker has found its partitions again, ms."""
+"""How long after an outage a ticker takes to find the leaders of its partitions, ms."""
 
 
 class SimulatedTicker:
-    """Write ticks into the topic as true time passes.
+    """Writes ticks into the topic as true time passes.
 
     Args:
         plan: the history's parameters.
-        topic: the heartbeats.
-        story: notes what happens.
+        topic: the heartbeat topic.
+        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
         self.runs: list[str] = []
-        """Every run that there was, the present one last."""
+        """All runs so far, the present one last."""
         self._plan = plan
         self._topic = topic
         self._story = story
@@ -56,15 +56,15 @@ class SimulatedTicker:
         self._numbers = count()
 
     def start(self, true_ms: int) -> None:
-        """Begin a run: the ticker of a new process."""
+        """Start a run, the ticker of a new process."""
         self.advance(true_ms)
         self.runs.append(f"{self._plan.seed % 2**32:08x}{len(self.runs):08x}")
         self._lives.append(_Life(self.runs[-1], true_ms))
 
     def stop(self, true_ms: int) -> None:
-        """End with the process; what is on its way may land all the same, or not.
+        """End the present run with its process; ticks that were sent may still be appended, or not.
 
-        A process that is cut off from its checkpoint lives on for a while, and ticks beside the one that follows it.
+        A process that is cut off from its checkpoint may live on for a while, and tick beside its successor.
         """
         self.advance(true_ms)
         if self._lives and self._rival_dice.random() < self._plan.rival_rate:
@@ -76,7 +76,7 @@ class SimulatedTicker:
             self._flying.clear()
 
     def advance(self, true_ms: int) -> None:
-        """Advance time: ticks are sent and land."""
+        """Advance true time: send ticks, and append those that arrive."""
         while True:
             landing_ms = self._flying[0][0] if self._flying else true_ms + 1
             life = min(self._lives, key=lambda each: each.next_ms, default=None)
@@ -95,12 +95,12 @@ class SimulatedTicker:
                 life.next_ms = sending_ms + self._plan.tick_interval_ms
 
     def _copy(self, true_ms: int) -> None:
-        """Copy a tick of any run into the partition that it is from, as any client that may write to the topic can."""
+        """Copy a tick of any run into its partition, as any client that may write to the topic can."""
         dice = self._rival_dice
         if dice.random() < self._plan.copy_rate:
             self._story.mark("fault tick copied")
             partition, value = dice.choice(self._written)
-            # Or they write one of its run with lies: so many partitions are not there, and nobody ticks so often.
+            # Or the client forges a tick of that run, with too many partitions or a false interval.
             lies = {"partitions": 64} if dice.random() < 0.2 else {}
             if self._lie_dice.random() < 0.5:
                 self._story.mark("fault tick with a false interval")
@@ -120,7 +120,8 @@ class SimulatedTicker:
             landing_ms = true_ms + (trouble.lag_ms if trouble else self._dice.choice((0, 1, 4)))
             busy_ms = landing_ms
             if (outage := topic.outage_at(partition, landing_ms)) is not None:
-                # One is on its way: it lands first, or never does. The next comes once the leader is found again.
+                # A tick that was sent is appended when the outage ends, or never. The next one is sent when the leader
+                # has been found again.
                 self._story.mark("fault outage with the job")
                 landing_ms, busy_ms = outage.to_ms, outage.to_ms + self._dice.choice(_BACK_MS)
                 if self._dice.random() < 0.3:

@@ -1,7 +1,8 @@
-"""The heartbeat topic: partitions with leaders whose clocks stamp what they append.
+"""The heartbeat topic: partitions whose leaders' clocks give records their append times.
 
-Members are simulated first, so what they sent is known before the job runs; ticks come as it runs. So a partition is
-filled in the order of true time as far as somebody looks at it, and what stands behind that has no offset yet.
+Members are simulated first, so their records are known before the job runs; ticks are added while it runs. So a
+partition is filled in the order of true time up to the time that was last asked for, and later records have no offset
+yet.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from heartwheel.wire.partitioner import java_hash, partition_of
 
 
 class Landed(NamedTuple):
-    """A record, and the true time at which it was in the log, ms."""
+    """A record, and the true time at which it was appended, ms."""
 
     landed_ms: int
     record: ProducedRecord
@@ -27,10 +28,10 @@ class _Sent(NamedTuple):
     """A record that a member sent.
 
     Args:
-        landed_ms: when it lands, true ms.
-        value: what it says.
-        cause: why it is broken, if it is.
-        idle: whether it is no more than a tick is: a sign that time passes.
+        landed_ms: when it is appended, true ms.
+        value: its value.
+        cause: why the job must reject it, if so.
+        idle: whether it only shows that time passes, like a tick.
     """
 
     landed_ms: int
@@ -40,7 +41,7 @@ class _Sent(NamedTuple):
 
 
 class SimulatedTopic:
-    """Append records, and tell how far each partition reached at any moment.
+    """The heartbeat topic, with the end of each partition at any time.
 
     Args:
         plan: partitions, brokers, changes of leaders, outages, transactions.
@@ -51,25 +52,25 @@ class SimulatedTopic:
         count = max(plan.partitions, plan.grown[1] if plan.grown else 0)
         self.partitions: list[list[Landed]] = [[] for _ in range(count)]
         self.garbage: dict[tuple[int, int], str] = {}
-        """Which records are broken, by partition and offset, and the cause by which they must be rejected."""
+        """The cause for which a record must be rejected, by partition and offset."""
         self._sent: list[list[_Sent]] = [[] for _ in range(count)]
         self._filled = [0] * count
         self._members_end = [0] * count
 
     def count_at(self, true_ms: int) -> int:
-        """Return how many partitions there are at a moment."""
+        """Return the number of partitions at a time."""
         grown = self._plan.grown
         return grown[1] if grown is not None and grown[0] <= true_ms else self._plan.partitions
 
     def partition_of(self, group: GroupPlan, true_ms: int) -> int:
-        """Return the partition that a group's records go to at a moment; it changes once producers know of more."""
+        """Return the partition of a group's records at a time; it changes when producers learn that the topic grew."""
         count = self.count_at(true_ms - group.metadata_age_ms)
         if group.partitioner == "java":
             return abs(java_hash(group.group_id)) % count
         return partition_of(group.group_id.encode(), count)
 
     def clock_ms(self, partition: int, true_ms: int) -> int:
-        """Return what the leader of a partition would stamp at a moment, epoch ms."""
+        """Return the time of the clock of a partition's leader, epoch ms."""
         leader = 0
         for at, of, broker in self._plan.leader_changes:
             if of == partition and at <= true_ms:
@@ -77,26 +78,26 @@ class SimulatedTopic:
         return self._plan.brokers[leader].at(true_ms)
 
     def stamp_ms(self, partition: int, true_ms: int) -> int:
-        """Return the append time of a record that lands at a moment, epoch ms; `UNTIMED_MS` if it has none."""
+        """Return the append time of a record that is appended at a time, epoch ms; `UNTIMED_MS` if it has none."""
         untimed = any(
             each.partition in (-1, partition) and each.from_ms <= true_ms < each.to_ms for each in self._plan.untimed
         )
         return UNTIMED_MS if untimed else self.clock_ms(partition, true_ms)
 
     def outage_at(self, partition: int, true_ms: int) -> PlannedOutage | None:
-        """Return whether a partition cannot be written at a moment."""
+        """Return the outage of a partition at a time; `None` if it can be written."""
         found = (outage for outage in self._plan.outages if outage.partition in (-1, partition))
         return next((outage for outage in found if outage.from_ms <= true_ms < outage.to_ms), None)
 
     def send(self, partition: int, value: bytes | None, true_ms: int, *, cause: str = "", idle: bool = False) -> int:
-        """Send a record; while its partition cannot be written it lands as soon as it can. Returns its append time.
+        """Send a record, and return its append time; if its partition cannot be written, that is when it can again.
 
         Args:
-            partition: where.
-            value: what it says.
-            true_ms: when; true time never goes back between calls.
-            cause: why it is broken, if it is.
-            idle: whether it is no more than a tick is: a sign that time passes.
+            partition: the partition.
+            value: the value.
+            true_ms: when it is sent; true time never goes back between calls.
+            cause: why the job must reject it, if so.
+            idle: whether it only shows that time passes, like a tick.
         """
         outage = self.outage_at(partition, true_ms)
         landed_ms = true_ms if outage is None else outage.to_ms
@@ -104,13 +105,13 @@ class SimulatedTopic:
         return self.clock_ms(partition, landed_ms)
 
     def append(self, partition: int, value: bytes | None, true_ms: int) -> None:
-        """Append a record behind all that has landed by then."""
+        """Append a record after all that were appended by then."""
         self._fill(partition, true_ms)
         log = self.partitions[partition]
         log.append(Landed(true_ms, ProducedRecord(self.stamp_ms(partition, true_ms), value, partition, len(log))))
 
     def ends_at(self, true_ms: int) -> dict[int, int]:
-        """Return up to where a committed read comes in each partition that there is; no call may go back in time."""
+        """Return the end of a committed read in each partition; true time must not go back between calls."""
         ends = {}
         for partition in range(self.count_at(true_ms)):
             self._fill(partition, true_ms)
@@ -122,18 +123,18 @@ class SimulatedTopic:
         return ends
 
     def is_left(self, read: dict[int, int]) -> bool:
-        """Return whether any record has landed behind what was read of each partition, but ticks and their like."""
+        """Return whether there are unread records other than ticks and idle ones."""
         return any(end > read.get(partition, 0) for partition, end in enumerate(self._members_end))
 
     def records(self, starts: dict[int, int], ends: dict[int, int]) -> list[list[ProducedRecord]]:
-        """Return ranges of offsets, partition by partition; one without a start is read from its beginning."""
+        """Return the records of a range of offsets in each partition; without a start, from its beginning."""
         return [
             [landed.record for landed in self.partitions[partition][starts.get(partition, 0) : end]]
             for partition, end in ends.items()
         ]
 
     def _fill(self, partition: int, true_ms: int) -> None:
-        """Append what has landed by a moment."""
+        """Append the sent records that are due by a time."""
         log, sent = self.partitions[partition], self._sent[partition]
         while self._filled[partition] < len(sent) and sent[self._filled[partition]].landed_ms <= true_ms:
             landed_ms, value, cause, idle = sent[self._filled[partition]]

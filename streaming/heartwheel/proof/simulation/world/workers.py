@@ -1,4 +1,4 @@
-"""Members of presence groups: they beat, pause, fall silent, leave, come back."""
+"""Members of presence groups: they send heartbeats, pause, fall silent, leave and come back."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Who(NamedTuple):
     """A simulated member.
 
     Args:
-        group: what its group is like.
-        number: which of the group's members it is.
-        incarnation: which of its starts it is, if its records say so.
-        slowness: how long its session is, and how seldom it beats, as a multiple of its group's.
+        group: its group.
+        number: its number in the group.
+        incarnation: the number of its start, if its records have one.
+        slowness: its session timeout and its time between heartbeats, as a multiple of its group's.
     """
 
     group: GroupPlan
@@ -43,7 +43,7 @@ class Who(NamedTuple):
 
 
 def worker(feeder: SimulatedFeeder, who: Who) -> Walk:
-    """Walk as a worker that knows no protocol."""
+    """Walk as a worker without a protocol."""
     group, dice, life, ending = who.group, feeder.dice, 0, ""
     yield feeder.grain(dice.randrange(1, 3 * group.session_ms))
     for start in count():
@@ -68,7 +68,7 @@ def worker(feeder: SimulatedFeeder, who: Who) -> Walk:
 
 
 def _incarnation(feeder: SimulatedFeeder, start: int) -> int:
-    """Number a start, each higher than those before it, but where the clock was set back; never as another one."""
+    """Return a number for a start: higher than the earlier ones, unless the clock was set back; never the same."""
     set_back = start > 0 and feeder.dice.random() < 0.15
     if set_back:
         feeder.story.mark("worker clock set back")
@@ -76,9 +76,9 @@ def _incarnation(feeder: SimulatedFeeder, start: int) -> int:
 
 
 def _late(feeder: SimulatedFeeder, who: Who, life: int, end: Event | None) -> Walk:
-    """Walk as a gateway that held back the last records of a start, or sends them again.
+    """Walk as a gateway that sends the last records of a start late, or again.
 
-    A failure may name an instance id that nobody holds, as where the worker has been given another one.
+    A failure may name an instance id that no member has, as when the worker has got another one.
     """
     dice, group = feeder.dice, who.group
     beat = _heartbeat(who, life, who.session_ms)
@@ -93,9 +93,9 @@ def _late(feeder: SimulatedFeeder, who: Who, life: int, end: Event | None) -> Wa
 
 
 def _leave(feeder: SimulatedFeeder, who: Who, life: int) -> Event:
-    """Leave, fail, or tell of another worker that failed before its first beat, and fall silent.
+    """Return a leave, a failure, or the failure of another worker that failed before its first heartbeat.
 
-    The clock decides, and not the dice: other members' histories stay as they are.
+    The clock decides which, not the dice, so that other members' histories stay the same.
     """
     group = who.group
     leave = Event(
@@ -111,7 +111,7 @@ def _leave(feeder: SimulatedFeeder, who: Who, life: int) -> Event:
 
 
 def _beat_on(feeder: SimulatedFeeder, who: Who, life: int) -> Walk:
-    """Beat until something else is done; now and then after a silence that ends just at the deadline."""
+    """Send heartbeats until the worker does something else; some come after a silence up to the deadline."""
     dice, group = feeder.dice, who.group
     unrest, session_ms = 0.4 if group.numbered else feeder.plan.unrest, who.session_ms
     while True:
