@@ -200,9 +200,37 @@ def test_p3_coordinators_own_log_tells_when_that_was() -> None:
 def test_p1_own_log_ends_no_session_that_is_far_from_its_end() -> None:
     """So nobody who beats can be expired by a line of that log, whoever wrote it."""
     machine, verdicts = _restarted()
+    machine.apply(_asks(EventType.HEARTBEAT, "c", 1, 27), T0 + 10_300)
     machine.apply(Event(group_id="g", type=EventType.EXPIRED, member_id="c"), T0 + 14_900)
     assert "c" in machine.group.members
     assert not expired_of(verdicts)
+
+
+def test_p3_own_log_ends_a_session_that_only_a_gap_has_extended() -> None:
+    """The source missed a time, and the coordinator did not: the session of a member that is silent since is over."""
+    machine, verdicts = _restarted()
+    machine.apply(Event(group_id="g", type=EventType.EXPIRED, member_id="c"), T0 + 10_300)
+    machine.apply(_asks(EventType.SYNC, "a", 2), T0 + 10_305)
+    assert expired_of(verdicts) == {("c", "session_timeout", T0 + 10_300)}
+
+
+def test_p3_own_log_ends_a_session_that_began_before_a_request_showed_it() -> None:
+    """The joins of a and b are answered at 1 s, and b stops; a starved client syncs 3 s later, which is the first sign.
+
+    So the session of b ends 3 s sooner at the coordinator than here.
+    """
+    verdicts: list[Verdict] = []
+    machine = GroupMachine(Group("g"), CoordinatorConfig(), verdicts.append)
+    for name in ("a", "b"):
+        machine.apply(_asks(EventType.HEARTBEAT, name, 4), T0)
+    for name in ("a", "b"):
+        machine.apply(_joins(name, 5), T0 + 1_000)
+    machine.apply(_asks(EventType.SYNC, "a", 5), T0 + 4_000)
+    machine.apply(_asks(EventType.HEARTBEAT, "a", 5), T0 + 6_000)
+    machine.apply(Event(group_id="g", type=EventType.EXPIRED, member_id="b"), T0 + 7_000)
+    machine.apply(_joins("a", 6), T0 + 7_100)
+    machine.apply(_asks(EventType.SYNC, "a", 6), T0 + 7_110)
+    assert expired_of(verdicts) == {("b", "session_timeout", T0 + 7_000)}
 
 
 @pytest.mark.parametrize(

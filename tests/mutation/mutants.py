@@ -1715,10 +1715,26 @@ MUTANTS: Final = (
     Mutant(
         "a line of the coordinator's own log expires a member in the middle of its session",
         f"{_ENGINE}/engine/rules/machine.py",
-        "elif member.deadline_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:",
+        "elif member.last_seen_ms + member.session_timeout_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:",
         "else:",
         "P1",
         f"{_PROOF}::test_p1_own_log_ends_no_session_that_is_far_from_its_end",
+    ),
+    Mutant(
+        "the coordinator's own log counts for nothing while a timer runs that a gap has extended",
+        f"{_ENGINE}/engine/rules/machine.py",
+        "elif member.last_seen_ms + member.session_timeout_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:",
+        "elif member.deadline_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:",
+        "P3",
+        f"{_PROOF}::test_p3_own_log_ends_a_session_that_only_a_gap_has_extended",
+    ),
+    Mutant(
+        "an expiry comes after the sync that it has let through",
+        f"{_ENGINE}/sources/tap/own_log.py",
+        "return fact.time_ms - _EXPIRED_BEFORE_MS if",
+        "return fact.time_ms if",
+        "P3",
+        "tests/tap/test_started_late.py::test_p3_expiry_that_ended_a_join_phase_comes_before_the_syncs_of_the_next",
     ),
     Mutant(
         "a member of which no join phase was seen has a session while it waits for its sync",

@@ -26,11 +26,11 @@ def scene(tmp_path: Path) -> TapScene:
     return TapScene(tmp_path)
 
 
-def sync(logged_ms: int, member: str, generation: int = 1) -> str:
+def sync(logged_ms: int, member: str, generation: int = 1, *, took_ms: float = 1.0) -> str:
     """Write an accepted sync of group `g`."""
     request = {"groupId": "g", "generationId": generation, "memberId": member, "groupInstanceId": None}
     request |= {"protocolType": "consumer", "protocolName": "range"}
-    return line(logged_ms, 14, request, {"errorCode": 0}, version=5)
+    return line(logged_ms, 14, request, {"errorCode": 0}, took_ms=took_ms, version=5)
 
 
 class Judged:
@@ -74,10 +74,13 @@ def _one_of_three_dies(scene: TapScene, *, broker_log: bool) -> None:
 
 @pytest.mark.parametrize("broker_log", [False, True])
 def test_p1_members_that_joined_before_the_tap_are_not_expired_by_a_guess(scene: TapScene, broker_log: bool) -> None:  # noqa: FBT001
-    """One member of three is killed; the living go on in the next generation, and the dead one is named if known."""
+    """One member of three is killed; the living go on in the next generation, and the dead one is named if known.
+
+    The expiry is dated 2 ms before its line in the coordinator's own log.
+    """
     _one_of_three_dies(scene, broker_log=broker_log)
     judged = Judged(scene, T0 + 199_500)
-    assert judged.expired == ([("m3", 6_999)] if broker_log else [])
+    assert judged.expired == ([("m3", 6_997)] if broker_log else [])
     group = judged.manager.group
     assert (set(group.members), group.state, group.generation) == ({"m1", "m2"}, "Stable", 2)  # type: ignore[union-attr]
 
@@ -87,6 +90,23 @@ def test_who_joined_before_the_tap_is_unknown_until_it_joins_again(scene: TapSce
     _one_of_three_dies(scene, broker_log=False)
     judged = Judged(scene, T0 + 250_000)
     assert dict(judged.expired) == {"m1": 205_499, "m2": 205_499}
+
+
+@pytest.mark.parametrize("synced_ms", [2, 1, 0])
+def test_p3_expiry_that_ended_a_join_phase_comes_before_the_syncs_of_the_next(scene: TapScene, synced_ms: int) -> None:
+    """A silent member's expiry answers the parked joins, and a sync follows within its millisecond.
+
+    Both logs truncate times, and a request is dated by when its answer was logged, less how long it took.
+    """
+    scene.write(*(heartbeat(T0 + at_ms, member) for at_ms in (0, 500, 1_000) for member in ("m1", "m2")))
+    scene.write(*(heartbeat(T0 + at_ms) for at_ms in range(1_500, 5_000, 500)), heartbeat(T0 + 5_000, error=27))
+    scene.say(T0 + 6_999, "Member m2 in group g has failed, removing it from the group")
+    scene.write(join(T0 + 6_999, generation=2, took_ms=1_900), sync(T0 + 6_999 + synced_ms, "m1", 2, took_ms=0.5))
+    scene.write(*(heartbeat(T0 + at_ms, generation=2) for at_ms in range(7_500, 20_000, 500)))
+    scene.run(lambda: scene.topic.marks and scene.topic.marks[-1].passed_ms > T0 + 19_000)
+    judged = Judged(scene, T0 + 19_500)
+    assert [(member, round(at_ms, -1)) for member, at_ms in judged.expired] == [("m2", 7_000)]
+    assert list(judged.manager.group.members) == ["m1"]
 
 
 def test_silent_members_of_unknown_sessions_are_listed_as_unknown(scene: TapScene) -> None:

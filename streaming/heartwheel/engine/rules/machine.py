@@ -194,7 +194,11 @@ class GroupMachine:
         return self._request(event, fingerprint) if rule is None else rule(event)
 
     def _expired(self, event: Event) -> Answer:
-        """Expire a member that the coordinator expired, if its session is unknown here or ends about now."""
+        """Expire a member that the coordinator expired, if its session is unknown here or would be over by now.
+
+        The session counts from the member's last request, and its timer may run on. When that was started is known only
+        roughly: a gap of the source has extended it, or a request showed the end of a phase late.
+        """
         member, now_ms = self.group.members.get(event.member_id), self._ctx.now_ms
         if member is None or self.group.kind not in (GroupKind.CLASSIC, GroupKind.LOADED):
             return Answer.UNKNOWN_MEMBER_ID
@@ -203,7 +207,7 @@ class GroupMachine:
         if member.deadline_ms == NEVER:
             member.timer, member.timer_ms = TimerKind.SESSION, now_ms - member.last_seen_ms
             self._fire_member(member)
-        elif member.deadline_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:
+        elif member.last_seen_ms + member.session_timeout_ms <= now_ms + classic_rebalance.IN_DOUBT_MS:
             self._fire_member(member)
         return Answer.NONE
 

@@ -37,6 +37,19 @@ _NEEDLE: Final = NEEDLE.encode()
 _CLASSIC_APIS: Final = frozenset({8, 11, 12, 14})
 
 
+_EXPIRED_BEFORE_MS: Final = 2
+"""How much earlier than its line an expiry is dated, ms.
+
+An expiry may end a join phase, and a sync of the next generation may arrive within its millisecond. A request is dated
+by the line of its answer less how long it took, both cut to milliseconds, so it may seem to come 1 ms before the
+expiry. The rules would then remove the member without a verdict, and find no one to expire."""
+
+
+def dated_ms(fact: Fact) -> int:
+    """Return when a fact counts, epoch ms: an expiry before every request that its effect has let through."""
+    return fact.time_ms - _EXPIRED_BEFORE_MS if fact.kind is FactKind.FAILED else fact.time_ms
+
+
 class OwnLog:
     """The facts in the coordinator's own log, each held until its time has come.
 
@@ -172,5 +185,5 @@ class OwnLog:
             if fact.time_ms > wall_ms() + AHEAD_MS_MAX:
                 self.distrusted += 1
             else:
-                heapq.heappush(self._waiting, (fact.time_ms, self._number * 1_000 + count, fact))
+                heapq.heappush(self._waiting, (dated_ms(fact), self._number * 1_000 + count, fact))
         return 0

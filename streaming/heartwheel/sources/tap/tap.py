@@ -24,7 +24,7 @@ from heartwheel.sources.tap.broken_message import BrokenMessage
 from heartwheel.sources.tap.gaps import PAUSE_MS, Gaps, LogGap
 from heartwheel.sources.tap.holds import Holds
 from heartwheel.sources.tap.log_tail import LogTail, TailedLine
-from heartwheel.sources.tap.own_log import OwnLog
+from heartwheel.sources.tap.own_log import OwnLog, dated_ms
 from heartwheel.sources.tap.pace import MarkSchedule
 from heartwheel.sources.tap.phases import LoggedPhases
 from heartwheel.sources.tap.positions import Positions, PositionsFolder
@@ -423,7 +423,7 @@ class TapRun:
         if kind is EventType.EXPIRED and not member_id:
             return None
         event = Event(group_id=fact.group_id, type=kind, member_id=member_id)
-        return self._shaped(event, fact.time_ms, f"{fact.time_ms}-b{fact.line}")
+        return self._shaped(event, dated_ms(fact), f"{fact.time_ms}-b{fact.line}")
 
     def _note_time(self, lines: list[TailedLine]) -> None:
         """Note the time of the newest line; after a time without lines, report that nothing is known of that time."""

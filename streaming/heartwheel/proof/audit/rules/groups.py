@@ -270,7 +270,7 @@ def _expired_elsewhere(run: Run, event: Event) -> None:
     if member.deadline_ms == NEVER:
         member.expiry, member.timer_ms = "session_timeout", group.now_ms - member.seen_ms
         _expire(run, member)
-    elif member.deadline_ms - ABOUT_MS <= group.now_ms:
+    elif member.seen_ms + member.session_ms - ABOUT_MS <= group.now_ms:
         _expire(run, member)
 
 
