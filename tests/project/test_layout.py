@@ -109,3 +109,18 @@ def test_names_of_test_files_are_their_own() -> None:
     """Tests are not packages, so two files of one name cannot be collected together, and no test would run."""
     names = Counter(file.name for file in (ROOT / "tests").rglob("test_*.py"))
     assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_threads_are_workers() -> None:
+    """Only `base/worker.py` makes threads: each one can be stopped, and logs what ended it.
+
+    `heartwheel_beats` is a distribution of its own and has its own.
+    """
+    makers = [
+        str(file.relative_to(ROOT))
+        for folder in ("streaming/heartwheel", "wheel")
+        for file in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "Thread"
+    ]
+    assert makers == ["streaming/heartwheel/base/worker.py"]

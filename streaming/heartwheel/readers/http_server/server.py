@@ -6,7 +6,6 @@ import asyncio
 import errno
 import socket
 import ssl
-import sys
 import threading
 from collections.abc import Callable, Collection
 from typing import Any, Final, Self
@@ -15,6 +14,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.worker import Worker
 from heartwheel.readers.http_server.acceptor import Acceptor
 from heartwheel.readers.http_server.connection import Connection, Limits
 from heartwheel.readers.http_server.connections import Connections, Network
@@ -76,7 +76,7 @@ class HttpServer:
         )
         self._server = _Server(config, self.connections, tls, base_path)
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._worker: Worker | None = None
         self._ready = threading.Event()
 
     def __enter__(self) -> Self:
@@ -96,7 +96,7 @@ class HttpServer:
     @property
     def running(self) -> bool:
         """Whether the server is running."""
-        return self._thread is not None and self._thread.is_alive()
+        return self._worker is not None and self._worker.alive
 
     def start(self) -> None:
         """Start the server, and return once it answers requests.
@@ -107,11 +107,9 @@ class HttpServer:
         raise_limit()
         listening = _listen(self._host, self._port, self._what)
         self._port = listening.getsockname()[1]
-        self._thread = threading.Thread(
-            target=self._run, args=(listening,), name=f"heartwheel-{self._what}", daemon=True
-        )
-        self._thread.start()
-        while not self._server.started and self._thread.is_alive():
+        self._worker = Worker(lambda: self._run(listening), f"heartwheel-{self._what}")
+        self._worker.start()
+        while not self._server.started and self._worker.alive:
             self._ready.wait(0.01)
         if not self._server.started:
             listening.close()
@@ -119,13 +117,13 @@ class HttpServer:
 
     def stop(self) -> None:
         """Close open streams, stop the server, and wait until it has ended."""
-        if self._thread is None or self._loop is None:
+        if self._worker is None or self._loop is None:
             return
         self._server.should_exit = True
-        if self._thread.is_alive() and self.closing is not None:
+        if self._worker.alive and self.closing is not None:
             # An open stream would delay the end of the server until its grace period is over.
             self._loop.call_soon_threadsafe(self.closing)
-        self._thread.join()
+        self._worker.stop()
 
     def _run(self, listening: socket.socket) -> None:
         async def serve() -> None:
@@ -149,7 +147,8 @@ class _Server(uvicorn.Server):
         """Start accepting."""
         await self.lifespan.startup()
         if self.lifespan.should_exit:
-            sys.exit(1)
+            self.should_exit = True
+            return
         self.servers: list[Any] = [
             Acceptor(each, self._protocol, self._connections, self._tls) for each in sockets or ()
         ]

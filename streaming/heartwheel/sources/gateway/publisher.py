@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Final, Self
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.worker import Worker
 from heartwheel.kafka.bulk import BulkSender
 from heartwheel.sources.gateway.requests import BeatRecord
 
@@ -68,18 +68,18 @@ class Publisher:
         self._done: list[tuple[asyncio.Future[PublishedRequest], PublishedRequest]] = []
         self._flying = 0
         self._records = 0
-        self._thread = threading.Thread(target=self._run, name="gateway-publisher", daemon=True)
+        self._worker = Worker(self._run, "gateway-publisher")
         self._loop: asyncio.AbstractEventLoop | None = None
         self.connected = False
         """Whether Kafka has taken the last record."""
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        self._worker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._waiting.put(None)
-        self._thread.join()
+        self._worker.stop()
 
     @property
     def records(self) -> int:

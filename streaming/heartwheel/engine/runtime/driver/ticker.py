@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
@@ -124,7 +123,7 @@ class Ticker:
         self._beat_s = now_s()
         self._producer: Any = None
         self._next: Any = None
-        self._connecting: threading.Thread | None = None
+        self._connecting: Worker | None = None
         self._worker = Worker(self._run, "ticker", close_s=5)
 
     def __enter__(self) -> Self:
@@ -263,8 +262,8 @@ class Ticker:
 
     def _connect(self) -> None:
         """Connect a new producer in a thread: partitions that the old one still serves must not wait for it."""
-        if self._connecting is None or not self._connecting.is_alive():
-            self._connecting = threading.Thread(target=self._make, name="ticker-connect", daemon=True)
+        if self._connecting is None or not self._connecting.alive:
+            self._connecting = Worker(self._make, "ticker-connect")
             self._connecting.start()
 
     def _make(self) -> None:
@@ -302,7 +301,7 @@ class Ticker:
                 part.flying = None
                 self._failed += 1
         if old is not None:
-            threading.Thread(target=self._close, args=(old,), name="ticker-close", daemon=True).start()
+            Worker(lambda: self._close(old), "ticker-close").start()
 
     @staticmethod
     def _close(producer: Any) -> None:

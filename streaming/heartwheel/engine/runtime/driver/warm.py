@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from heartwheel.base.worker import Worker
 
-def warm_workers(spark: SparkSession, tasks: int) -> threading.Thread:
+
+def warm_workers(spark: SparkSession, tasks: int) -> Worker:
     """Run a job that does nothing, in a thread: what it loads and starts, the first batch finds.
 
     A worker is used again by whoever asks for one with the same environment, so the job goes the way of the query:
@@ -21,11 +22,11 @@ def warm_workers(spark: SparkSession, tasks: int) -> threading.Thread:
         tasks: how many workers a stage of the query has at once.
 
     Returns:
-        The thread, which nobody needs to wait for.
+        Its worker, which nobody needs to wait for.
     """
-    thread = threading.Thread(target=_run, args=(spark, tasks), name="warm-workers", daemon=True)
-    thread.start()
-    return thread
+    worker = Worker(lambda: _run(spark, tasks), "warm-workers")
+    worker.start()
+    return worker
 
 
 def _run(spark: SparkSession, tasks: int) -> None:
