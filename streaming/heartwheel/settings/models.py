@@ -44,7 +44,6 @@ class Section(BaseModel):
 TopicName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+$", max_length=249)]
 _Server = r"[^\s,:]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}"
 BootstrapServers = Annotated[str, Field(pattern=rf"^({_Server})(,({_Server}))*$")]
-FeedName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,64}$")]
 FeedNames = Annotated[str, Field(pattern=r"^([a-zA-Z0-9._-]{1,64}(,[a-zA-Z0-9._-]{1,64})*)?$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Rate = Annotated[float, Field(ge=0, le=60)]

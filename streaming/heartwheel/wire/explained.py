@@ -11,8 +11,7 @@ import msgspec
 class Happened(enum.StrEnum):
     """The kinds of explained events.
 
-    In the kinds of `KICKS` a coordinator removes a member. In those of `LEAVES` the member itself, or its replacement,
-    ended its membership.
+    In the kinds of `KICKS` a coordinator removes a member.
     """
 
     EXPIRED = "expired"
@@ -51,10 +50,6 @@ KICKS: Final = frozenset(
 
 OUT: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED, Happened.NO_ANSWER}
 """Kinds in which a timeout ended a membership, for certain or as far as a consumer's own log tells."""
-
-LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT, Happened.REPLACED})
-"""Kinds in which a member went by itself, or was replaced by its own next incarnation."""
-
 
 BROKERS: Final = frozenset({Happened.BROKER_STARTED, Happened.BROKER_STOPPED})
 """Kinds that are about a broker instead of a group."""

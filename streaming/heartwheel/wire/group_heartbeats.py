@@ -17,9 +17,6 @@ from heartwheel.wire.events import TIMEOUT_MS_MAX, RejectCause, RejectedError, c
 JOIN_EPOCH: Final = 0
 """The epoch of a heartbeat that joins: `ConsumerGroupHeartbeatRequest.JOIN_GROUP_MEMBER_EPOCH`."""
 
-LEAVE_EPOCH: Final = -1
-"""The epoch of a heartbeat that leaves: `LEAVE_GROUP_MEMBER_EPOCH`."""
-
 LEAVE_STATIC_EPOCH: Final = -2
 """The epoch of a static member that leaves temporarily: `LEAVE_GROUP_STATIC_MEMBER_EPOCH`."""
 

@@ -11,9 +11,6 @@ from typing import Final
 
 import msgspec
 
-TICK_PREFIX: Final = b'{"type":"tick"'
-"""The first bytes of heartwheel's ticks; other programs may write them in another way."""
-
 RUN_CHARS_MAX: Final = 64
 """Longest valid run id."""
 
@@ -52,7 +49,7 @@ _decode_tick = msgspec.json.Decoder(Tick).decode
 
 
 def encode_tick(tick: Tick) -> bytes:
-    """Encode a tick as the JSON that `read_tick` reads; it begins with `TICK_PREFIX`."""
+    """Encode a tick as the JSON that `read_tick` reads."""
     return _encode(tick)
 
 

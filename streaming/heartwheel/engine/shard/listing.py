@@ -25,8 +25,6 @@ _REBALANCING: Final = tuple(
     for state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE, GroupState.RECONCILING)
 )
 
-Rows = NDArray[np.intp]
-
 
 class Listed(NamedTuple):
     """A group: its kind, its state as Kafka names it, its members, and how many have an unknown session timeout."""

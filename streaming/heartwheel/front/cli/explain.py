@@ -38,7 +38,6 @@ _STDIN: Final = "-"
 _OUT: Final = "out"
 _HINT: Final = "the broker may log at WARN: kafka.coordinator.group and org.apache.kafka.coordinator.group need INFO"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
-_EVENTS_AT_ONCE: Final = 1_000
 _AGO: Final = re.compile(r"^(\d+)(s|m|min|h|d)$")
 _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -7,7 +7,6 @@ from typing import Final
 import msgspec
 
 CONSUMER, SHARE, STREAMS = "consumer", "share", "streams"
-KINDS: Final = (CONSUMER, SHARE, STREAMS)
 
 AWAY: Final = -2
 """The epoch of a static member that has left temporarily."""
