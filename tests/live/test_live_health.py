@@ -70,6 +70,9 @@ def test_starting_is_no_backlog() -> None:
     health = judged(job(phase=Phase.STARTING, phase_since_ms=T0 - 7_000, last_batch=None))
     assert (health.state, health.ready) == (HealthState.CATCHING_UP, True)
     assert health.sentence.startswith("Starting for 7 s")
+    assert "Nothing is to be done" in health.hint
+    stuck = judged(job(phase=Phase.STARTING, phase_since_ms=T0 - 300_000, last_batch=None))
+    assert "the job's log" in stuck.hint
 
 
 def test_held_shards_of_an_older_job_are_catching_up() -> None:

@@ -351,6 +351,8 @@ def test_dead_engine_shows_nothing_as_if_it_were_now() -> None:
             assert words in text
         await pilot.press("tab")
         assert {row[0] for row in table(pilot, "risk")} == {"not decided"}
+        assert {row[1].partition(" ")[0] for row in table(pilot, "groups")} == {"was"}
+        assert not any("left" in row[4] for row in table(pilot, "groups"))
 
     on_screen(steps)
 

@@ -69,6 +69,8 @@ OUTAGE_SHOWN_MS: Final = 600_000
 FEED_LAGS_MS: Final = 15_000
 """How far a feed may lag before that is mentioned, ms."""
 
+_START_USUAL_MS: Final = 120_000  # four times the half minute that the hint names
+
 
 class Signs(NamedTuple):
     """The signs that health is judged by.
@@ -248,7 +250,9 @@ def _starting(signs: Signs, now_ms: int) -> Health | None:
         return None
     since_ms = signs.job.phase_since_ms
     sentence = f"Starting for {ago(since_ms, now_ms)}: Spark comes up; then what was sent meanwhile is read."
-    return _health(HealthState.CATCHING_UP, since_ms, sentence, "Half a minute is usual. Nothing is to be done.")
+    usual = now_ms - since_ms < _START_USUAL_MS
+    hint = "Half a minute is usual. Nothing is to be done." if usual else "That is long: look at the job's log."
+    return _health(HealthState.CATCHING_UP, since_ms, sentence, hint)
 
 
 def _catching_up(signs: Signs, now_ms: int) -> Health | None:

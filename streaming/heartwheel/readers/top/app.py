@@ -183,7 +183,10 @@ class Top(App[None]):
         self._write_head(frame)
         self._pane("expired").border_title = f"expired ({frame.matched:,})"
         self._pane("expired").fill((row.id, expired_cells(row)) for row in frame.expirations)
-        self._pane("groups").fill((group.group_id, group_cells(group, now_ms=now_ms)) for group in frame.groups)
+        decides = frame.now.health.as_of_ms is None
+        self._pane("groups").fill(
+            (group.group_id, group_cells(group, now_ms=now_ms, decides=decides)) for group in frame.groups
+        )
         self._show_risk(frame.at_risk, now_ms)
 
     def _show_risk(self, rows: list[AtRisk], now_ms: int) -> None:

@@ -208,21 +208,23 @@ def bar(left_ms: int) -> str:
     return ("█" * whole + _EIGHTHS[rest].strip()).ljust(_BAR_CELLS)
 
 
-def group_cells(group: Group, *, now_ms: int, cut: bool = True) -> list[Text]:
+def group_cells(group: Group, *, now_ms: int, cut: bool = True, decides: bool = True) -> list[Text]:
     """Return the cells of a group.
 
     Args:
         group: the group.
         now_ms: wall clock, epoch ms.
         cut: whether its id is cut to the width of a column.
+        decides: whether the engine decides; otherwise its state is that of the last batch, as on the page.
     """
     storm = group.storm
+    state = _STATE_NAMES.get(group.state, group.state.value)
     return [
         Text(short(group.group_id, cells_max=GROUP_CELLS if cut else _UNCUT)),
-        Text(_STATE_NAMES.get(group.state, group.state.value), "yellow" if group.blocked else ""),
+        Text(state, "yellow" if group.blocked else "") if decides else Text(f"was {state}", "dim"),
         Text(_members_of(group), justify="right"),
         Text(_last(group, now_ms)),
-        _waits_for(group, now_ms),
+        _waits_for(group, now_ms, decides=decides),
         Text(_storm(storm) if storm else "", "bold red"),
         Text(str(group.generation_id), justify="right"),
     ]
@@ -246,11 +248,12 @@ def _last(group: Group, now_ms: int) -> str:
     return f"{last.words}, {ago(last.began_ms, now_ms)} ago"
 
 
-def _waits_for(group: Group, now_ms: int) -> Text:
+def _waits_for(group: Group, now_ms: int, *, decides: bool) -> Text:
     blocked = group.blocked
     if blocked is None:
         return Text("")
     left = "" if blocked.deadline_ms is None else f", {length(max(0, blocked.deadline_ms - now_ms))} left"
+    left = left if decides else ", not decided"
     names = ", ".join(short(name, cells_max=30) for name in blocked.awaiting[:2])
     more = blocked.awaiting_count - min(2, len(blocked.awaiting))
     return Text(f"{names}{f' and {more} more' if more > 0 else ''}{left}", "yellow")

@@ -32,7 +32,7 @@ def print_snapshot(console: Console, frame: Frame) -> None:
     expired = (expired_cells(row, cut=False) for row in frame.expirations[:ROWS_MAX])
     decides = frame.now.health.as_of_ms is None
     risk = (risk_cells(row, now_ms=now_ms, cut=False, decides=decides) for row in frame.at_risk[:ROWS_MAX])
-    groups = (group_cells(group, now_ms=now_ms, cut=False) for group in frame.groups[:ROWS_MAX])
+    groups = (group_cells(group, now_ms=now_ms, cut=False, decides=decides) for group in frame.groups[:ROWS_MAX])
     parts += _table(f"expired ({frame.matched:,})", EXPIRED_COLUMNS, expired)
     parts += _table("at risk", RISK_COLUMNS, risk)
     parts += _table("groups", GROUP_COLUMNS, groups)
