@@ -135,7 +135,7 @@ def _dead() -> Story:
         ),
         course=(
             "09:39:09 Generation 7 begins with 2 members after 2.6 s: all joined",
-            "09:39:07 Rebalance of generation 6 begins: member expired",
+            "09:39:07 Rebalance to generation 7 begins: member expired",
             f"09:39:07 {member} expired: session timeout, silent for 10.6 s",
         ),
         rebalances="1 rebalance, 2.6 s in all, the longest 2.6 s",
@@ -164,7 +164,7 @@ def _left() -> Story:
         former="was Empty",
         course=(
             "09:36:07 Nobody is left at generation 4: no members left",
-            "09:36:07 Rebalance of generation 3 begins: member left",
+            "09:36:07 Rebalance to generation 4 begins: member left",
         ),
         rebalances="1 rebalance, 0 ms in all, the longest 0 ms",
         top=("Empty", "0", "no members left, 5 min ago", ""),
@@ -204,7 +204,7 @@ def _returned() -> Story:
         ),
         course=(
             "09:39:41 Generation 9 begins with 3 members after 4.0 s: all joined",
-            "09:39:37 Rebalance of generation 8 begins: member expired",
+            "09:39:37 Rebalance to generation 9 begins: member expired",
             f"09:39:37 {member} expired: session timeout, silent for 6.6 s",
         ),
         rebalances="1 rebalance, 4 s in all, the longest 4 s",
@@ -262,7 +262,7 @@ def _emptied() -> Story:
         course=(
             "09:37:47 Nobody is left at generation 3: no members left",
             f"09:37:47 {second} expired: session timeout, silent for 30.6 s",
-            "09:37:45 Rebalance of generation 2 begins: member expired",
+            "09:37:45 Rebalance to generation 3 begins: member expired",
             f"09:37:45 {first} expired: session timeout, silent for 30.6 s",
         ),
         rebalances="1 rebalance, 2 s in all, the longest 2 s",
@@ -288,7 +288,7 @@ def _storm() -> Story:
         troubles=("storm 6 rebalances in 5 min, the first by: member joined",),
         course=(
             "09:41:00 Generation 16 begins with 5 members after 3.0 s: all joined",
-            "09:40:57 Rebalance of generation 15 begins: member joined",
+            "09:40:57 Rebalance to generation 16 begins: member joined",
         ),
         rebalances="6 rebalances, 18 s in all, the longest 3 s",
         top=("Stable", "5", "member joined, 10 s ago", "6 rebalances, first: member joined"),

@@ -282,7 +282,7 @@ def test_older_lines_are_a_click_away(shown: Callable[[str], Page]) -> None:
     page.locator(".pager button", has_text="Older").click()
     expect(lines).to_have_count(2 * BUSY + 1)
     expect(page.locator(".pager button", has_text="Older")).to_have_count(0)
-    expect(lines.last).to_contain_text("Rebalance of generation 1 begins: member joined")
+    expect(lines.last).to_contain_text("Rebalance to generation 2 begins: member joined")
     expect(lines.last.locator("time")).to_have_text(clock(200))
     expect(lines.first).to_contain_text(f"Generation {BUSY + 1} begins with 1 member after 100 ms")
 

@@ -155,7 +155,7 @@ def _words(row: TriggerRow, arrival: TriggerRow | None) -> str:
         return f"{_who(row)}: {cause}{_there(row)}, {number}"
     if row.type == "rebalance_triggered":
         waiting = f", waiting for {count(row.awaiting_count, 'member')}" if row.awaiting_count else ""
-        return f"Rebalance of generation {row.generation_id} begins: {cause}{waiting}"
+        return f"Rebalance to generation {row.generation_id + 1} begins: {cause}{waiting}"
     if row.type == "rebalance_completed":
         took = f" after {length(row.duration_ms)}" if row.duration_ms else ""
         size = "" if row.member_count is None else f" with {count(row.member_count, 'member')}"
