@@ -1,6 +1,6 @@
 """An independent audit. It compares what a job wrote with what its log says, by a second implementation of the rules.
 
-It shares the schemas of records and rows with the engine, and no other code (`test_audit_imports.py`).
+It shares the schemas of records and rows with the engine, and no other code (`test_layers.py`).
 
 >>> from heartwheel.proof.audit import Audit
 >>> audit = Audit()

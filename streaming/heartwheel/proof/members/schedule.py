@@ -70,7 +70,7 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
         leave_at_end: whether the members alive at the end say goodbye; else they fall silent.
         garbage_share: bad records a heartbeat.
         protocol: `presence` sends bare heartbeats; `classic` joins, syncs and beats with a generation; `mix` has groups
-            of both, and some to which something happens by a script (`heartwheel.kafka.mix`).
+            of both, and some to which something happens by a script (`heartwheel.proof.members.mix`).
         group_prefix: what group ids start with, to keep several feeds of one topic apart.
         seed: decides every draw.
     """
