@@ -234,8 +234,8 @@ MUTANTS: Final = (
     Mutant(
         "the waiting records of a forgotten group still wait for its pending renewals",
         f"{_ENGINE}/engine/shard/shard.py",
-        "if self._pending.carry_over(waiting, route) or forgotten:",
-        "if self._pending.carry_over(waiting, route):",
+        "return self._pending.carry_over(waiting, route) or forgotten",
+        "return self._pending.carry_over(waiting, route)",
         "P3",
         f"{_SHARD_TIME}::test_p3_outages_renew_the_same_sessions_of_groups_in_two_partitions_however_they_are_read",
     ),
@@ -522,7 +522,7 @@ MUTANTS: Final = (
     Mutant(
         "a silent group does not wait for the taps of other brokers",
         f"{_ENGINE}/engine/shard/group_times.py",
-        "        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else ()\n",
+        "        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else moving[:0]\n",
         "        fed = ()\n",
         "P1",
         f"{_AUDIT_FEEDS}::test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind",
@@ -754,8 +754,8 @@ MUTANTS: Final = (
     Mutant(
         "a group may run on before every feed has come so far in the partition that it goes to",
         f"{_ENGINE}/engine/shard/group_times.py",
-        "                reached[row] = known[partitions]",
-        "                pass",
+        "            reached[row] = known[partitions]",
+        "            pass",
         "P1",
         f"{_GROWING}::test_p1_who_may_have_moved_to_a_broker_whose_feed_is_behind_in_the_new_partition_is_alive",
     ),

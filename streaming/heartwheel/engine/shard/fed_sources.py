@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.engine.time import LogTime
-from heartwheel.engine.time.feeds import FEED_GONE_MS
+from heartwheel.engine.time.feeds import FEED_GONE_MS, FIRST_SOURCE
 from timing_wheel import TIME_MS_MAX
 
 NO_SOURCE: Final = -1
@@ -89,6 +89,23 @@ def _written_sources(feed: str, seen: Sequence[int], partitions: Collection[int]
         for source in written
         if newest_ms - time.feed(source).written_ms <= FEED_GONE_MS or not is_closed(source, time)
     ]
+
+
+def reached_by_all(time: LogTime, decided: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each feed's source how far all open feeds of its partition have come, epoch ms."""
+    least: dict[int, int] = {}
+    for at, feed in enumerate(time.feeds):
+        if not is_closed(FIRST_SOURCE - at, time):
+            passed_ms = int(decided[FIRST_SOURCE - at])
+            least[feed.partition] = min(passed_ms, least.get(feed.partition, passed_ms))
+    return np.array([least.get(feed.partition, TIME_MS_MAX) for feed in time.feeds], np.int64)
+
+
+def reached_in_all(partitions: tuple[int, ...], time: LogTime, decided: NDArray[np.int64]) -> int:
+    """Return how far all feeds have come in all of some partitions, epoch ms."""
+    names = dict.fromkeys(feed.feed for feed in time.feeds if feed.partition in partitions)
+    sources = [source for name in names for source in open_sources(name, (), partitions, time)]
+    return int(decided[sources].min()) if sources else TIME_MS_MAX
 
 
 class RelayedEvents:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.engine.shard.fast_path import Route
-from heartwheel.engine.shard.fed_sources import awaited, is_closed, open_sources
+from heartwheel.engine.shard.fed_sources import awaited, is_closed, reached_by_all, reached_in_all
 from heartwheel.engine.shard.log import BatchLog
 from heartwheel.engine.shard.tables import Table
 from heartwheel.engine.time import LogTime
@@ -64,8 +64,8 @@ class GroupTimes:
     def note(self, log: BatchLog, route: Route) -> None:
         """Add the partitions where groups are seen besides their first."""
         group = route.group
-        astray = np.flatnonzero((group >= 0) & (self._groups["partition"][group] != log.entry_partition))
-        for row, partition in zip(group[astray].tolist(), log.entry_partition[astray].tolist(), strict=True):
+        foreign = np.flatnonzero((group >= 0) & (self._groups["partition"][group] != log.entry_partition))
+        for row, partition in zip(group[foreign].tolist(), log.entry_partition[foreign].tolist(), strict=True):
             if not self._groups["elsewhere"][row]:
                 self._groups["elsewhere"][row] = 1
                 self._elsewhere[row] = [partition]
@@ -129,28 +129,35 @@ class GroupTimes:
             times[row] = decided[sources].min()
         for row, held in self._held(time).items():
             times[row] = min(times[row], held)
-        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else ()
+        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else moving[:0]
         if len(fed):
-            reached = np.full(len(first), UNKNOWN_MS, np.int64)
-            reached[fed] = self._reached_by_all(time, decided)[FIRST_SOURCE - first[fed]]
-            known: dict[tuple[int, ...], int] = {}
-            for row in moving.tolist():
-                homes = {*self._homes(row, time), *(time.partition_of(each) for each in self._sources(row))}
-                partitions = tuple(sorted(homes))
-                if partitions not in known:
-                    known[partitions] = _reached_in_all(partitions, time, decided)
-                reached[row] = known[partitions]
-            times[fed] = np.minimum(times[fed], np.maximum(self._groups["seen_ms"][fed], reached[fed]))
+            self._cap_by_other_feeds(times, fed, moving, time, decided)
         return times
 
-    def _reached_by_all(self, time: LogTime, decided: Ints) -> Ints:
-        """Return for each feed's source how far all open feeds of its partition have come, epoch ms."""
-        least: dict[int, int] = {}
-        for at, feed in enumerate(time.feeds):
-            if not is_closed(FIRST_SOURCE - at, time):
-                passed_ms = int(decided[FIRST_SOURCE - at])
-                least[feed.partition] = min(passed_ms, least.get(feed.partition, passed_ms))
-        return np.array([least.get(feed.partition, TIME_MS_MAX) for feed in time.feeds], np.int64)
+    def _cap_by_other_feeds(self, times: Ints, fed: Rows, moving: Rows, time: LogTime, decided: Ints) -> None:
+        """Limit the time of groups that may have moved to the broker of another feed, which may be behind.
+
+        A group's own feed shows it up to its last record. Beyond that its time runs only as far as every feed has come
+        in the partitions where the group may be.
+
+        Args:
+            times: int64 (groups,), epoch ms; changed in place.
+            fed: intp (n,), the groups that feeds relay.
+            moving: intp (n,), those of them that may be relayed in several partitions.
+            time: of the partitions.
+            decided: int64 (sources,), the time up to which each is decided, epoch ms.
+        """
+        first = self._groups["partition"]
+        reached = np.full(len(first), UNKNOWN_MS, np.int64)
+        reached[fed] = reached_by_all(time, decided)[FIRST_SOURCE - first[fed]]
+        known: dict[tuple[int, ...], int] = {}
+        for row in moving.tolist():
+            homes = {*self._homes(row, time), *(time.partition_of(each) for each in self._sources(row))}
+            partitions = tuple(sorted(homes))
+            if partitions not in known:
+                known[partitions] = reached_in_all(partitions, time, decided)
+            reached[row] = known[partitions]
+        times[fed] = np.minimum(times[fed], np.maximum(self._groups["seen_ms"][fed], reached[fed]))
 
     def until(self, log: BatchLog, route: Route, time: LogTime, decided: Ints) -> Ints:
         """Return the time up to which the records of each entry may be applied, because all before them has been read.
@@ -288,10 +295,3 @@ class GroupTimes:
     def _homeless(time: LogTime, seen_ms: Ints) -> NDArray[np.bool_]:
         """Return the groups that are written to another partition than their id says, long after the topic grew."""
         return seen_ms >= time.grown_ms + MOVED_MS_MAX
-
-
-def _reached_in_all(partitions: tuple[int, ...], time: LogTime, decided: Ints) -> int:
-    """Return how far all feeds have come in all of some partitions, epoch ms."""
-    names = dict.fromkeys(feed.feed for feed in time.feeds if feed.partition in partitions)
-    sources = [source for name in names for source in open_sources(name, (), partitions, time)]
-    return int(decided[sources].min()) if sources else TIME_MS_MAX

@@ -293,7 +293,7 @@ class Shard:
         self.totals.update(more)
 
     def _step(self, packs: list[Pack], decided: Ints, batch: Batch, *, until_ms: int = TIME_MS_MAX) -> list[Pack]:
-        """Apply the records up to a moment that nothing unread can precede, and fire what is due.
+        """Apply the records up to a time before which nothing is unread, and fire the timers that are due by then.
 
         Args:
             packs: the records.
@@ -306,37 +306,58 @@ class Shard:
         """
         reached = np.minimum(decided, until_ms)
         packs = _ascending(packs)
-        log = BatchLog(packs, self._heartbeats)
-        rest: list[Pack] = []
-        late: list[Pack] = []
-        if len(log) and until_ms < TIME_MS_MAX:
-            # Later records are not looked at: where a group is seen after an outage does not show where it was before.
-            packs, rest = log.split(log.append_ms <= until_ms)
-            log = BatchLog(packs, self._heartbeats)
-        if len(log):
-            route = self._router.route(log)
-            self._group_times.note(log, route)
-            self._pending.carry_over(log, route)
-            until = self._group_times.until(log, route, self.time, decided)
-            self._pending.cap_entries(until, route)
-            ripe = log.append_ms <= until[log.entry]
-            if not ripe.all():
-                packs, late = log.split(ripe)
-                log = BatchLog(packs, self._heartbeats)
-                route = self._router.route(log)
-            if len(log):
-                self._apply_log(log, route, self._times(reached), reached, batch)
+        packs, rest = self._split_at(packs, until_ms)
+        late = self._apply_ripe(packs, decided, reached, batch)
         self._runner.fire(int(reached.max(initial=0)), self._times(reached), batch)
         forgotten = self._pending.find_forgotten()
-        if late:
-            # A group may have been forgotten by now; its waiting records show that it was seen.
-            waiting = BatchLog(late, self._heartbeats)
-            route = self._router.route(waiting)
-            self._group_times.note(waiting, route)
-            if self._pending.carry_over(waiting, route) or forgotten:
-                # The group now waits for fewer partitions than before, or for no renewal, so more of it may be applied.
-                return self._step([*late, *rest], decided, batch, until_ms=until_ms)
+        if late and self._may_apply_more(late, forgotten=forgotten):
+            return self._step([*late, *rest], decided, batch, until_ms=until_ms)
         return [*late, *rest]
+
+    def _split_at(self, packs: list[Pack], until_ms: int) -> tuple[list[Pack], list[Pack]]:
+        """Split records into those up to a time, epoch ms, and the later ones.
+
+        The later ones must not be routed yet: where a group is seen after an outage does not show where it was before.
+        """
+        if until_ms == TIME_MS_MAX:
+            return packs, []
+        log = BatchLog(packs, self._heartbeats)
+        return log.split(log.append_ms <= until_ms)
+
+    def _apply_ripe(self, packs: list[Pack], decided: Ints, reached: Ints, batch: Batch) -> list[Pack]:
+        """Apply the records before which everything of their groups has been read; return the others."""
+        late: list[Pack] = []
+        log = BatchLog(packs, self._heartbeats)
+        if not len(log):
+            return late
+        route = self._router.route(log)
+        self._group_times.note(log, route)
+        self._pending.carry_over(log, route)
+        until = self._group_times.until(log, route, self.time, decided)
+        self._pending.cap_entries(until, route)
+        ripe = log.append_ms <= until[log.entry]
+        if not ripe.all():
+            packs, late = log.split(ripe)
+            log = BatchLog(packs, self._heartbeats)
+            route = self._router.route(log)
+        if len(log):
+            self._apply_log(log, route, self._times(reached), reached, batch)
+        return late
+
+    def _may_apply_more(self, late: list[Pack], *, forgotten: bool) -> bool:
+        """Return whether waiting records may be applied now, because groups have been forgotten since they were split.
+
+        Such a group begins again with its waiting records, which show where it was seen. It then waits for fewer
+        partitions than before, or for no renewal.
+
+        Args:
+            late: the records that wait.
+            forgotten: whether a group with a pending renewal has been forgotten.
+        """
+        waiting = BatchLog(late, self._heartbeats)
+        route = self._router.route(waiting)
+        self._group_times.note(waiting, route)
+        return self._pending.carry_over(waiting, route) or forgotten
 
     def _times(self, decided: Ints) -> Ints:
         """Return the time of every group, epoch ms; a pending renewal limits it to the beginning of the outage."""
