@@ -2,8 +2,9 @@
 
 kafka-python unpacks a compressed batch whole, however large that is, and has no setting against it. So the parts that
 do it are replaced here by subclasses, in the consumers that this module makes and in no others: nothing of the library
-is patched. They lean on internals of its fetcher, which is why pyproject.toml pins its major version and
-tests/kafka/test_bounded.py reads real bombs of all codecs from a real broker.
+is patched. They lean on internals of its fetcher, which is why pyproject.toml pins its major version,
+tests/project/test_private_parts.py names each of them, and tests/kafka/test_bounded.py reads real bombs of all codecs
+from a real broker.
 """
 
 from __future__ import annotations

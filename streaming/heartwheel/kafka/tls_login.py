@@ -1,7 +1,8 @@
 """Give up at once where a broker's refusal is final: a login or a certificate does not get better by asking again.
 
 kafka-python looks for a first broker until its time is up, whatever the brokers say: a wrong password would be tried a
-dozen times, which locks accounts, and end as "nobody answers". `test_wrong_login_is_tried_once` holds it.
+dozen times, which locks accounts, and end as "nobody answers". `test_wrong_login_is_tried_once` holds it, and
+tests/project/test_private_parts.py names the internals of the library that this needs.
 """
 
 from __future__ import annotations

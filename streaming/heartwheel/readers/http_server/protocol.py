@@ -1,4 +1,7 @@
-"""HTTP on one connection: uvicorn's protocol, with what the limits of connections need to know."""
+"""HTTP on one connection: uvicorn's protocol, with what the limits of connections need to know.
+
+tests/project/test_private_parts.py names the parts of uvicorn that this overrides and reads.
+"""
 
 from __future__ import annotations
 
