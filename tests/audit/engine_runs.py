@@ -18,7 +18,8 @@ from heartwheel.proof.audit import Audit, AuditConfig, Report
 from heartwheel.proof.audit.derived import Row
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_records, until
 from heartwheel.wire.rejects import Reject
-from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdicts import topic_of
 
 SETTINGS = tuple(name for name in CoordinatorConfig.__slots__ if name != "group_overrides")
 """The coordinator's settings that are one value each."""

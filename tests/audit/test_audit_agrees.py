@@ -20,7 +20,8 @@ from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.proof.audit import Report
 from heartwheel.proof.testing import LogBuilder
-from heartwheel.wire.events import Event, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, mid_life_logs, migrating_logs, steady_epoch_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 

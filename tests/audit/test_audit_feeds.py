@@ -19,7 +19,8 @@ from heartwheel.proof.audit import Audit, AuditConfig, Report
 from heartwheel.proof.audit.fed import SILENT_AFTER_MS
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdicts import topic_of
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
 from support.heartbeat_logs import EXAMPLES, T0
 

@@ -13,7 +13,8 @@ from heartwheel.proof.audit import Audit
 from heartwheel.proof.audit.fed import GROWTH_KNOWN_WITHIN_MS, SILENT_AFTER_MS
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, read_records
 from heartwheel.wire.events import EventType
-from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdicts import topic_of
 from support.fed_growth import GROWN_MS, beat, beats, held_back, load, parts, write
 from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import T0

@@ -14,7 +14,7 @@ from audit.engine_runs import Rejected, Run, WrittenRow, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.proof.audit import FindingKind, Report
 from heartwheel.proof.audit.derived import Row, id_of
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])

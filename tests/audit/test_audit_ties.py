@@ -21,7 +21,8 @@ from heartwheel.proof.audit.derived import Derived
 from heartwheel.proof.audit.rules.groups import advance, apply
 from heartwheel.proof.audit.rules.model import AuditedGroup
 from heartwheel.proof.testing import LogBuilder
-from heartwheel.wire.events import Event, EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.tied_logs import (
     START_MS,

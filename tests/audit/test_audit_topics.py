@@ -19,7 +19,7 @@ from heartwheel.proof.audit import AuditConfig
 from heartwheel.proof.testing import LogBuilder, ProducedRecord
 from heartwheel.wire.events import Event
 from heartwheel.wire.tick import Tick, encode_tick
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.job import Topics, wait_for
 
 pytestmark = pytest.mark.kafka

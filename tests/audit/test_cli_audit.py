@@ -14,7 +14,7 @@ from audit.engine_runs import SETTINGS, Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.front.cli.app import run as heartwheel
 from heartwheel.front.cli.audit import _show
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])

@@ -18,7 +18,8 @@ from heartwheel.engine.shard.shard import Shard
 from heartwheel.proof.audit import Audit
 from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, TICK_INTERVAL_MS, LogBuilder, read_records
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
-from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdicts import topic_of
 from support.heartbeat_logs import T0
 
 SESSION_MS = 5_000

@@ -13,7 +13,7 @@ from audit.rich_log import CONFIG as OF_RICH_LOG
 from audit.rich_log import T0
 from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, LogBuilder
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 CONFIG = dataclasses.replace(OF_RICH_LOG, group_max_size=2)
 OLD, NEW = 1_000, 2_000

@@ -8,7 +8,7 @@ from audit.engine_runs import Run, engine_run
 from audit.rich_log import CONFIG, T0
 from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 END_MS = T0 + 9_000
 

@@ -16,7 +16,8 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from heartwheel.settings import parse_duration_ms as parse_setting_ms
-from heartwheel.wire.events import JOB, JOB_RUN, EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import JOB, JOB_RUN, EventType
 from heartwheel_beats import BeatsError, KafkaSender, Member, beats, member, parse_duration_ms
 from heartwheel_beats.senders import HttpSender, sender_for
 from support.gateway_double import GatewayDouble, gateway_double

@@ -9,7 +9,8 @@ import pytest
 
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.proof.testing import LogBuilder, run_rules
-from heartwheel.wire.events import Event, EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Kind
 from heartwheel_beats import Beats, LostError, beats
 from heartwheel_beats.member import next_incarnation

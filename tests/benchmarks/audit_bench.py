@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from heartwheel.proof.audit import Audit, AuditConfig
 from heartwheel.proof.audit.derived import Derived, Row
 from heartwheel.wire.partitioner import partition_of
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 BEAT_MS = 3_000
 SESSION_MS = 10_000

@@ -21,7 +21,7 @@ from heartwheel.readers.http_server.server import HttpServer
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.settings import Settings
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -38,7 +38,8 @@ from heartwheel.engine.shard.sent_pack import decode_sent
 from heartwheel.engine.shard.status import status_of
 from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.proof.testing import ProducedRecord, frame_of
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event
 
 T0 = 1_795_239_789_000
 SESSION_MS = 45_000

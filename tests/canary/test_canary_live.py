@@ -17,9 +17,10 @@ from heartwheel.kafka.sender import Sender
 from heartwheel.readers.canary import Canary
 from heartwheel.readers.canary.plan import groups_of
 from heartwheel.settings import Settings
-from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import EventType
 from heartwheel.wire.job import JOB_KEY, JobRow, Phase
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.job import Topics, wait_for
 
 pytestmark = pytest.mark.kafka

@@ -12,7 +12,7 @@ from heartwheel.readers.canary.plan import groups_of, plan_of
 from heartwheel.settings import Settings
 from heartwheel.wire.events import EventType
 from heartwheel.wire.partitioner import shard_of
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 
 def settings_of(**sections: dict[str, object]) -> Settings:

@@ -13,7 +13,7 @@ from heartwheel.front.demo.lines import RollUp, expiration_line
 from heartwheel.front.demo.tally import Tally
 from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.wire.status import AtRiskMember, StatusRow
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from support.output_rows import topic_rows
 
 

@@ -8,7 +8,7 @@ from heartwheel.front.demo.beside import LEFT, Beside
 from heartwheel.front.demo.lines import removal_line
 from heartwheel.proof.audit.match.pairs import RemovalPair
 from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 T0 = 1_795_239_795_000
 

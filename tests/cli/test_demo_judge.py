@@ -21,8 +21,10 @@ from heartwheel.proof.members.mix import MixedMembers, mixed_steps
 from heartwheel.proof.members.schedule import Action, FeedPlan
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.rebalances import list_rebalances
-from heartwheel.wire.events import Event, encode_event
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow, row_of
+from heartwheel.wire.verdicts import Verdict, topic_of
 from support.output_rows import topic_rows
 
 T0 = 1_795_000_000_000

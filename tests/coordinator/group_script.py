@@ -23,7 +23,8 @@ from heartwheel.engine.rules.answer import Answer
 from heartwheel.engine.rules.config import coordinator_config
 from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import Group
-from heartwheel.wire.events import Event, EventType, Leaving, Protocol, fingerprint
+from heartwheel.wire.event_codec import fingerprint
+from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 from heartwheel.wire.verdicts import Verdict
 
 UPSTREAM = {"group_min_session_timeout_ms": 10, "group_max_session_timeout_ms": 600_000}

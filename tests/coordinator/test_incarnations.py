@@ -10,8 +10,9 @@ from coordinator.group_stage import T0, Stage
 from heartwheel.engine.rules.answer import Answer
 from heartwheel.engine.rules.incarnations import ENDED_MAX, LATE_MS
 from heartwheel.engine.rules.model import Group
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event, decode_events
-from heartwheel.wire.events import encode_event as encode
+from heartwheel.wire.event_codec import decode_event, decode_events
+from heartwheel.wire.event_codec import encode_event as encode
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError
 from heartwheel.wire.verdicts import Kind
 
 SESSION_MS = 10_000

@@ -10,7 +10,8 @@ from coordinator.group_logs import CONFIG, events, logs
 from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import NEVER, Group, GroupState, TimerKind
 from heartwheel.engine.rules.roster import Roster
-from heartwheel.wire.events import Event, EventType, fingerprint
+from heartwheel.wire.event_codec import fingerprint
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Kind, Verdict
 
 Log = list[tuple[int, Event]]

@@ -13,7 +13,8 @@ from heartwheel.engine.rules.model import Group, GroupKind
 from heartwheel.proof.audit import AuditConfig
 from heartwheel.proof.audit.rules.groups import apply
 from heartwheel.proof.audit.rules.model import AuditedGroup
-from heartwheel.wire.events import Event, EventType, Protocol, RejectCause, RejectedError, decode_event, encode_event
+from heartwheel.wire.event_codec import decode_event, encode_event
+from heartwheel.wire.events import Event, EventType, Protocol, RejectCause, RejectedError
 
 
 class _Both:

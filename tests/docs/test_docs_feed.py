@@ -17,7 +17,8 @@ from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.broker.java import find_java
 from heartwheel.kafka.readback import LogRecord, read_topic
-from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import EventType
 from heartwheel.wire.partitioner import partition_of
 from support.job import Topics, wait_for
 

@@ -19,7 +19,7 @@ from heartwheel.proof.audit.match.pairs import PairOutcome, Removal
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scan import Scanned
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.broker_logs import REAL
 from support.output_rows import T0, expired, status
 

@@ -17,7 +17,8 @@ from heartwheel.proof.members.classic import ClassicMembers
 from heartwheel.proof.members.members import Sent, group_name, identity
 from heartwheel.proof.members.schedule import Action, FeedPlan, steps
 from heartwheel.readers.live.returns import Arrival, is_return
-from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.output_rows import expired as expired_row
 

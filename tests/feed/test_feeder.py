@@ -17,7 +17,8 @@ from heartwheel.proof.members.feeder import Feeder
 from heartwheel.proof.members.judge import ObservedExpiration, SentHeartbeats, judge
 from heartwheel.proof.members.schedule import Action, FeedPlan, steps
 from heartwheel.proof.members.truth import LifeLine, Summary, TruthWriter, Turn, read_truth
-from heartwheel.wire.events import RejectedError, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import RejectedError
 
 PLAN = FeedPlan(
     groups=3,

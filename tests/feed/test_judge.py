@@ -12,7 +12,8 @@ from heartwheel.proof.members.judge import (
     judge,
 )
 from heartwheel.proof.members.truth import LifeLine, Turn
-from heartwheel.wire.events import Event, EventType, Leaving, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event, EventType, Leaving
 
 T = 1000
 

@@ -15,7 +15,8 @@ from heartwheel.engine.rules.model import Group
 from heartwheel.proof.members.members import group_name
 from heartwheel.proof.members.mix import MixedMembers, Role, mixed_steps, role_of
 from heartwheel.proof.members.schedule import Action, FeedPlan
-from heartwheel.wire.events import EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import EventType
 from heartwheel.wire.verdicts import ExpiryReason, Kind, Verdict
 
 PLAN = FeedPlan(

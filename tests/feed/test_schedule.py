@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from heartwheel.proof.members.garbage import GARBAGE_KINDS, garbage
 from heartwheel.proof.members.schedule import Action, FeedPlan, MemberStep, steps
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError
 
 BUSY = FeedPlan(
     groups=4,

@@ -28,16 +28,8 @@ from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
 from heartwheel.engine.shard import ShardLimits
 from heartwheel.engine.shard.sent_pack import decode_sent
 from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
-from heartwheel.wire.events import (
-    DETAIL_CHARS_MAX,
-    Event,
-    EventType,
-    RejectedError,
-    TickError,
-    decode_event,
-    encode_event,
-    fingerprint,
-)
+from heartwheel.wire.event_codec import decode_event, encode_event, fingerprint
+from heartwheel.wire.events import DETAIL_CHARS_MAX, Event, EventType, RejectedError, TickError
 from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 
 T0 = 1_795_239_789_000

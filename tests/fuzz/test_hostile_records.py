@@ -9,6 +9,7 @@ from hypothesis import given, settings
 
 from fuzz.hostile import EXAMPLES, corpus, records
 from fuzz.oracle import accepted, check_records
+from heartwheel.wire.event_codec import decode_event
 from heartwheel.wire.events import (
     BATCH_LEAVE_MAX,
     ID_BYTES_MAX,
@@ -16,7 +17,6 @@ from heartwheel.wire.events import (
     TEXT_BYTES_MAX,
     RejectCause,
     RejectedError,
-    decode_event,
 )
 
 

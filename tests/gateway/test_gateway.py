@@ -24,7 +24,8 @@ from heartwheel.sources.gateway import gateway as assembled
 from heartwheel.sources.gateway.gateway import Gateway
 from heartwheel.sources.gateway.pace import ClientRate
 from heartwheel.sources.gateway.tokens import TokensFileError, may, read_tokens
-from heartwheel.wire.events import Event, EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, EventType
 from heartwheel_beats.senders import HttpSender, LostError
 from support.certificates import Authority
 from support.job import wait_for

@@ -16,7 +16,8 @@ import pytest
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
-from heartwheel.wire.events import Event, EventType, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, EventType
 from heartwheel_beats import beats
 from support.job import Topics, wait_for
 

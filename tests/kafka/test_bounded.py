@@ -19,7 +19,7 @@ from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
 from heartwheel.readers.live.scan import Scan, ScanBounds
 from heartwheel.settings import load_settings
-from heartwheel.wire.events import encode_event
+from heartwheel.wire.event_codec import encode_event
 from support.bombs import CODECS, MIB, blow_up, bomb
 from support.job import beats_of
 from support.record_batch import encode_batch

@@ -17,7 +17,7 @@ from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
-from heartwheel.wire.events import decode_event
+from heartwheel.wire.event_codec import decode_event
 from heartwheel.wire.partitioner import murmur2, partition_of
 from support.rawfeed import RawFeed, RawMembers
 from support.record_batch import Compression, encode_batch, varint

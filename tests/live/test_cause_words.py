@@ -6,7 +6,8 @@ from typing import cast
 
 from coordinator.group_script import STATIC_AB, play
 from heartwheel.readers.live.changes import cause_words
-from heartwheel.wire.verdicts import Kind, TriggerRow, row_of
+from heartwheel.wire.verdict_rows import TriggerRow, row_of
+from heartwheel.wire.verdicts import Kind
 
 
 def _last_completion(script: str) -> TriggerRow:

@@ -12,7 +12,8 @@ from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.trouble import groups_in_trouble
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdicts import ExpirationRow, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdicts import topic_of
 from support.heartbeat_logs import T0
 from support.output_rows import topic_rows
 

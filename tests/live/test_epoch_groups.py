@@ -13,7 +13,8 @@ from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.why import why
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.status import RebalancingGroup
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow, row_of
+from heartwheel.wire.verdicts import topic_of
 from support.epoch_beats import EPOCHS_CONFIG
 from support.heartbeat_logs import T0
 from support.output_rows import status, topic_rows

@@ -14,7 +14,7 @@ from heartwheel.kafka.sender import Sender
 from heartwheel.readers.live.follower import Follower
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.settings import Settings
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.job import PATIENCE_S, Topics, wait_for
 from support.output_rows import expired, status
 

@@ -10,7 +10,7 @@ from heartwheel.readers.live.now import View, now_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
 from support.output_rows import T0, Row, begun, expired, joined, status, topic_rows
 
 RULE = StormRule()

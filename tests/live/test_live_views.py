@@ -16,7 +16,7 @@ from heartwheel.readers.live.states import STATE_WORDS, ShownState
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from support.dashboard_scene import canary_figures
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 

@@ -18,7 +18,8 @@ from heartwheel.readers.metrics import Metrics
 from heartwheel.readers.top.cells import group_cells
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow, row_of
+from heartwheel.wire.verdicts import Verdict, topic_of
 from support.output_rows import T0, topic_rows
 
 RULE = StormRule(3, 60_000)

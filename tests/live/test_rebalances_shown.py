@@ -11,7 +11,8 @@ from heartwheel.engine.rules.model import Group
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.rebalances import LONGEST_MAX, SLOTS, list_rebalances
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow, row_of
+from heartwheel.wire.verdicts import Verdict, topic_of
 from support.output_rows import T0, begun, joined, topic_rows
 
 HOUR_MS = 3_600_000

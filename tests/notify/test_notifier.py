@@ -17,7 +17,7 @@ import pytest
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.readers.notify.signature import parse_secrets
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from support.job import Topics, wait_for
 from support.output_rows import expired, joined
 from support.webhook_receiver import Receiver

@@ -29,7 +29,8 @@ from heartwheel.engine.shard.sent_pack import decode_sent
 from heartwheel.engine.shard.shard import Shard
 from heartwheel.engine.time import Reading, ReadingsBuilder
 from heartwheel.proof.testing import RUN, LogBuilder, ProducedRecord, by_group, frame_of, run_rules, until
-from heartwheel.wire.events import Event, EventType, encode_event, fingerprint
+from heartwheel.wire.event_codec import encode_event, fingerprint
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Verdict
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, migrate, migrating_logs, steady_beat, steady_epoch_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs

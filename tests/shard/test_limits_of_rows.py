@@ -10,7 +10,8 @@ from heartwheel.engine.shard.status import AT_RISK_BYTES_MAX, STRAYS_MAX, status
 from heartwheel.proof.testing import LogBuilder, read_records
 from heartwheel.wire.events import ID_BYTES_MAX
 from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import NAMES_BYTES_MAX, NAMES_MAX, ExpiryReason, Kind, TriggerRow, Verdict, row_of
+from heartwheel.wire.verdict_rows import NAMES_BYTES_MAX, NAMES_MAX, TriggerRow, row_of
+from heartwheel.wire.verdicts import ExpiryReason, Kind, Verdict
 
 REQUEST_BYTES_MAX = 1_000_000
 """A little less than Kafka's `max.request.size`."""

@@ -14,7 +14,8 @@ from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import Group
 from heartwheel.engine.shard import Shard, ShardLimits
 from heartwheel.proof.testing import LogBuilder, ProducedRecord, by_group, read_records, until
-from heartwheel.wire.events import Event, EventType, decode_accepted, fingerprint
+from heartwheel.wire.event_codec import decode_accepted, fingerprint
+from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, SESSIONS_MS, T0, cuts_of
 

@@ -7,7 +7,8 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heartwheel.wire.verdicts import NAMES_MAX, Cause, Kind, TriggerRow, Verdict, row_of, verdict_id
+from heartwheel.wire.verdict_rows import NAMES_MAX, TriggerRow, row_of
+from heartwheel.wire.verdicts import Cause, Kind, Verdict, verdict_id
 
 _ids = st.text(max_size=3)
 

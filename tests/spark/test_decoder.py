@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from heartwheel.engine.heartbeats.decoder import BAD, TICK, Decoder
 from heartwheel.engine.runtime.map.java_hashes import shards_of
-from heartwheel.wire.events import (
-    Event,
-    EventType,
-    RejectedError,
-    TickError,
-    decode_event,
-    decode_events,
-    encode_event,
-    fingerprint,
-)
+from heartwheel.wire.event_codec import decode_event, decode_events, encode_event, fingerprint
+from heartwheel.wire.events import Event, EventType, RejectedError, TickError
 from heartwheel.wire.partitioner import shard_of
 
 SHARDS = 4

@@ -19,7 +19,8 @@ from heartwheel.engine.time.reading import UNTIMED_MS
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.settings import load_settings
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event
 from support.job import Job, Topics, beats_of, ended
 from support.verdicts import assert_exact
 

@@ -23,7 +23,7 @@ from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.job import JobRow, Phase
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.beating import Beating
 from support.job import SESSION_MS, Job, Topics, beats_of, running
 

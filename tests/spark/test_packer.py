@@ -25,7 +25,8 @@ from heartwheel.engine.shard.pack import Pack
 from heartwheel.engine.shard.sent_pack import decode_sent
 from heartwheel.engine.time import ReadingsBuilder
 from heartwheel.proof.testing import LogBuilder, frame_of
-from heartwheel.wire.events import Event, EventType, TickError, decode_event, fingerprint
+from heartwheel.wire.event_codec import decode_event, fingerprint
+from heartwheel.wire.events import Event, EventType, TickError
 from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.rejects import REJECT_VALUE_BYTES_MAX, Reject
 from heartwheel.wire.requests import encode_request

@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Producer
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event
 from heartwheel.wire.partitioner import partition_of
 from support.job import Job, Topics, beats_of, running, wait_for
 from support.living import Living

@@ -10,7 +10,8 @@ import pytest
 from confluent_kafka import Producer
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event
 from heartwheel.wire.partitioner import partition_of
 from support.job import Topics, beats_of, running
 from support.signs import page_of

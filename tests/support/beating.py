@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heartwheel.kafka.sender import Sender
-from heartwheel.wire.events import encode_event
+from heartwheel.wire.event_codec import encode_event
 from support.background import Background
 from support.job import Topics, beats_of
 

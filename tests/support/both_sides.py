@@ -11,7 +11,7 @@ from heartwheel.front.demo.beside import Agreement, Beside
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scan import Scanned
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from support.job import Job
 
 

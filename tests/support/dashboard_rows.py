@@ -9,7 +9,7 @@ from typing import Any
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 _offsets = itertools.count()
 

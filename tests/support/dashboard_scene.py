@@ -15,7 +15,7 @@ from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.wire.events import Event
 from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.status import WheelLevel
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.dashboard_rows import at_risk, expired, job, status, triggered
 from timing_wheel import TimingWheel
 

@@ -17,7 +17,8 @@ from heartwheel.engine.rules.answer import Answer
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import NEVER, Group, GroupState
-from heartwheel.wire.events import Event, EventType, Protocol, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import Verdict
 
 CONFIG: Final = CoordinatorConfig(group_initial_rebalance_delay_ms=500)

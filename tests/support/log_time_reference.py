@@ -10,7 +10,8 @@ from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import Group
 from heartwheel.engine.time.outage import FORGOTTEN_MS, RESUME_MAX_MS
 from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, LogBuilder, ProducedRecord
-from heartwheel.wire.events import Event, RejectedError, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, RejectedError
 from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Verdict
 

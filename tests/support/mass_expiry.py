@@ -17,7 +17,7 @@ from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
 from heartwheel.engine.shard import ShardLimits
 from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.proof.testing import ProducedRecord, frame_of
-from heartwheel.wire.events import encode_event
+from heartwheel.wire.event_codec import encode_event
 from heartwheel.wire.partitioner import partition_of
 from heartwheel.wire.status import StatusRow
 from support.produce import EncodedBatch

@@ -9,7 +9,7 @@ import msgspec
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.wire.job import BatchFigures, JobRow, Phase, TickerState
 from heartwheel.wire.status import AtRiskMember, StatusRow, WheelLevel
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow | StatusRow | JobRow
 """A row of an output topic."""

@@ -16,7 +16,8 @@ import msgspec
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.kafka.client import KafkaRefusedError
 from heartwheel.kafka.topics import describe_topics
-from heartwheel.wire.events import Event, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event
 from heartwheel.wire.partitioner import partition_of
 from support.produce import EncodedBatch, ProduceConnection
 from support.record_batch import Compression, encode_batch

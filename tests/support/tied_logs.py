@@ -12,8 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.proof.audit.derived import Derived
-from heartwheel.wire.events import Event, EventType, Protocol, encode_event
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow, Verdict, row_of, topic_of
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event, EventType, Protocol
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow, row_of
+from heartwheel.wire.verdicts import Verdict, topic_of
 
 START_MS: Final = 1_800_000_000_000
 

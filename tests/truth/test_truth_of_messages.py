@@ -9,7 +9,7 @@ from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.notify.incidents import Incidents, Rules
 from heartwheel.readers.notify.message import message_of
 from heartwheel.readers.notify.payload import incident_payload
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from support.told_world import STORIES, T, history
 
 RULES = Rules(gather_ms=5_000, min_interval_ms=60_000, close_after_ms=600_000, incidents_max=50)

@@ -12,7 +12,7 @@ from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.live.history import GroupTail, MemberHistory, member_history
 from heartwheel.readers.live.scan import Beat
 from heartwheel.wire.events import Event, EventType, Leaving
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.browser import Tab
 from support.dashboard_rows import expired
 from support.dashboard_server import FedDashboard, dashboard

@@ -12,7 +12,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from heartwheel.wire.events import TIMEOUT_MS_MAX, RejectCause, RejectedError, check_ids, decode_value
+from heartwheel.wire.event_codec import check_ids, decode_value
+from heartwheel.wire.events import TIMEOUT_MS_MAX, RejectCause, RejectedError
 
 JOIN_EPOCH: Final = 0
 """The epoch of a heartbeat that joins: `ConsumerGroupHeartbeatRequest.JOIN_GROUP_MEMBER_EPOCH`."""

@@ -24,7 +24,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from heartwheel.wire.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError, decode_value
+from heartwheel.wire.event_codec import decode_value
+from heartwheel.wire.events import ID_BYTES_MAX, TIMEOUT_MS_MAX, RejectCause, RejectedError
 
 KEYS_MAX: Final = 1_000
 """Most keys that one operation may watch."""

@@ -10,16 +10,9 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.events import (
-    Event,
-    EventType,
-    RejectedError,
-    decode_accepted,
-    decode_event,
-    decode_events,
-    encode_event,
-)
-from heartwheel.wire.events import fingerprint as digest_of
+from heartwheel.wire.event_codec import decode_accepted, decode_event, decode_events, encode_event
+from heartwheel.wire.event_codec import fingerprint as digest_of
+from heartwheel.wire.events import Event, EventType, RejectedError
 from heartwheel.wire.group_heartbeats import (
     JOIN_EPOCH,
     GroupHeartbeat,

@@ -23,7 +23,7 @@ from heartwheel.wire.outcomes import OutcomeRow
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.tick import Tick
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 TOPICS: Final[dict[str, type[msgspec.Struct]]] = {
     "consumer-heartbeats": Event,

@@ -29,7 +29,8 @@ from heartwheel.engine.shard.status import status_of
 from heartwheel.engine.time import Outage, OutageKind, decode_readings
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import TRIGGER_TYPES, ExpirationRow, Topic, Verdict, row_of, topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdicts import TRIGGER_TYPES, Topic, Verdict, topic_of
 
 _TRIGGER_EVENTS: Final = {kind: f"heartwheel.{kind}.v1" for kind in TRIGGER_TYPES.values()}
 _EXPIRED: Final = "heartwheel.member.expired.v1"

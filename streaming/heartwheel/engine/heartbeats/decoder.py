@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from heartwheel.engine.heartbeats.repeats import ALWAYS_WHOLE, BatchOf, Repeats, Stamps
 from heartwheel.engine.heartbeats.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
 from heartwheel.engine.runtime.map.java_hashes import shards_of
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, digests
+from heartwheel.wire.event_codec import digests
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.passed_on import FEED_FIELD, PassedOn, is_passed_on, read_feed, read_passed_on
 from heartwheel.wire.requests import Request, decode_requests, fingerprint_of

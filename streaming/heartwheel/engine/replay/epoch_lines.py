@@ -9,7 +9,8 @@ import msgspec
 
 from heartwheel.engine.replay.epoch_lane import EpochLine
 from heartwheel.engine.replay.recorded import RecordedAnswer
-from heartwheel.wire.events import Event, RejectCause, RejectedError, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, RejectCause, RejectedError
 from heartwheel.wire.group_heartbeats import decode_group_heartbeat
 
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"(consumer_heartbeat|share_heartbeat|streams_heartbeat|offset_commit)"')

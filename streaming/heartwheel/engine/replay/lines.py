@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.engine.replay.recorded import Recorded, RecordedAnswer, decode_line
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, encode_event, fingerprint
+from heartwheel.wire.event_codec import encode_event, fingerprint
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError
 
 T_MS_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: a later time was surely not meant as epoch milliseconds."""

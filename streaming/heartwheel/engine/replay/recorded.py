@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError
 from heartwheel.wire.verdicts import Kind
 
 PROMPT_MS: Final = 5

@@ -33,7 +33,8 @@ from typing import Final
 
 from heartwheel.engine.rules.context import Context
 from heartwheel.engine.rules.model import Group, Member
-from heartwheel.wire.events import Event, fingerprint
+from heartwheel.wire.event_codec import fingerprint
+from heartwheel.wire.events import Event
 
 LATE_MS: Final = 120_000
 """How long an ended incarnation is remembered, ms."""

@@ -31,7 +31,8 @@ from typing import Final
 import msgspec
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.wire.events import Event, decode_accepted, encode_event, encode_events
+from heartwheel.wire.event_codec import decode_accepted, encode_event, encode_events
+from heartwheel.wire.events import Event
 
 REMEMBERED_BATCHES: Final = 128
 """For how many batches a shard can supply a heartbeat, and a worker may leave out its bytes; about a minute."""

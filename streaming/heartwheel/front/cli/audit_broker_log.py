@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from heartwheel.settings import Settings
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.wire.explained import ExplainedEvent
-    from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+    from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 T = TypeVar("T")
 
@@ -56,7 +56,7 @@ def audit_broker_log(
     from heartwheel.proof.audit.match.broker_log import compare, tolerance_of
     from heartwheel.sources.explain.run import explain_logs
     from heartwheel.sources.explain.scan import Scanned
-    from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+    from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
     scanned = Scanned()
     events = list(explain_logs(logs, scanned, stdin=sys.stdin.buffer, zone=zone))

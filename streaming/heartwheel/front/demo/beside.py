@@ -25,7 +25,8 @@ from heartwheel.proof.audit.match.pairs import (
 )
 from heartwheel.sources.explain.shown import REASONS
 from heartwheel.wire.explained import ExplainedEvent, Happened
-from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpiryReason
 
 LEFT: Final = "left"
 """The reason of a member that left by itself, on either side; with a poll timeout, too."""

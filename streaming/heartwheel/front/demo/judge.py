@@ -13,7 +13,7 @@ from heartwheel.proof.audit.config import AuditConfig
 from heartwheel.proof.members.judge import Judgement, SentHeartbeats, decode_expiration, judge
 from heartwheel.proof.members.truth import read_truth
 from heartwheel.settings import Settings
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 _expiration = msgspec.json.Decoder(ExpirationRow).decode
 _trigger = msgspec.json.Decoder(TriggerRow).decode

@@ -13,7 +13,8 @@ from heartwheel.base.plain import plain
 from heartwheel.base.wall_clock import time_of_day
 from heartwheel.proof.audit.match.pairs import Removal
 from heartwheel.readers.live.changes import cause_words
-from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS
 
 _GROUP_WIDTH: Final = 12
 _COMPLETED: Final = "rebalance_completed"

@@ -13,7 +13,7 @@ from heartwheel.readers.live.picture import CANARY_PREFIX, Picture
 from heartwheel.readers.live.seen import Seen
 from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.live.totals import Totals, totals_of
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 _LATENESS_KEPT: Final = 1_000
 _IDS_MAX: Final = 100_000

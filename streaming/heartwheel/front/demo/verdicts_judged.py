@@ -20,7 +20,7 @@ from heartwheel.proof.audit.rules.groups import advance, apply
 from heartwheel.proof.audit.rules.model import AuditedGroup
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.requests import decode_request
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 EXAMPLES_MAX: Final = 20
 """Most faults of a kind that are named."""

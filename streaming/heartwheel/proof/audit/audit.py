@@ -35,7 +35,7 @@ from heartwheel.proof.audit.timeline import Timeline
 from heartwheel.wire.events import EventType, RejectedError
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.requests import Request, decode_request, fingerprint_of
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 _VALUES_REMEMBERED_MAX: Final = 200_000
 _SETTLE_MS: Final = 1_000

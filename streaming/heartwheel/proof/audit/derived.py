@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow
 """One row of the two topics of verdicts."""

@@ -11,7 +11,7 @@ import msgspec
 from heartwheel.proof.audit.audit import Audit
 from heartwheel.proof.audit.clocks import Clocks
 from heartwheel.proof.audit.rejects import GROUP_FULL, SHARD_FULL
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 
 class AuditedTopic(enum.StrEnum):

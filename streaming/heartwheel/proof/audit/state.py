@@ -13,7 +13,7 @@ from heartwheel.proof.audit.pace import LatenessJudge
 from heartwheel.proof.audit.partitions import Partition
 from heartwheel.proof.audit.recent import Recent
 from heartwheel.proof.audit.rules.model import AuditedGroup
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 FORMAT = 5
 """The version of the snapshot's format."""

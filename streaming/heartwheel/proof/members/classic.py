@@ -22,7 +22,8 @@ from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import Group, GroupState, Member
 from heartwheel.proof.members.members import BEATS, LEAVES, Sent, goodbye, group_name, identity
 from heartwheel.proof.members.schedule import Action, FeedPlan
-from heartwheel.wire.events import Event, EventType, Protocol, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdicts import Verdict
 
 REBALANCE_TIMEOUT_MS: Final = 60_000

@@ -17,7 +17,8 @@ import msgspec
 from heartwheel.base.percentiles import percentile
 from heartwheel.kafka.readback import LogRecord
 from heartwheel.proof.members.truth import LifeLine, TruthLine, Turn
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError, decode_event
+from heartwheel.wire.event_codec import decode_event
+from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType, RejectedError
 
 _PRESENCE: Final = frozenset({EventType.HEARTBEAT, EventType.LEAVE})
 _SHOWN_MAX: Final = 20

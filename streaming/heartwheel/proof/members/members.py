@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
 from heartwheel.proof.members.schedule import Action, FeedPlan
-from heartwheel.wire.events import Event, EventType, encode_event
+from heartwheel.wire.event_codec import encode_event
+from heartwheel.wire.events import Event, EventType
 
 LEAVES: Final = {
     Action.LEAVE: "the consumer is being closed",

@@ -21,9 +21,9 @@ from heartwheel.readers.live.follower import Follower
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.settings import Settings
 from heartwheel.settings.objective import lateness_objective_ms
-from heartwheel.wire.events import encode_event
+from heartwheel.wire.event_codec import encode_event
 from heartwheel.wire.job import JobRow, Phase
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 _TICK_S: Final = 0.05
 _LOOK_BACK_MS: Final = 60_000

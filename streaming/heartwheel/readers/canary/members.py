@@ -9,7 +9,7 @@ from heartwheel.readers.canary.judge import CanaryJudge, Claim, JudgedOutcome
 from heartwheel.readers.canary.plan import CanaryPlan, Probe
 from heartwheel.readers.live.canary_figures import CanaryFigures
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 CLIENT_ID = "heartwheel-canary"
 """The client id that its members show."""

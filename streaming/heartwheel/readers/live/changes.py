@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from heartwheel.wire.verdicts import EPOCH_KINDS, Cause, TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, Cause
 
 _EMPTY: Final = "group_empty"
 _OF_TYPE: Final = {

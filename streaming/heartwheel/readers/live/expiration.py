@@ -6,7 +6,8 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ExpiryReason
 
 
 class Expiration(ExpirationRow, kw_only=True):

@@ -12,7 +12,7 @@ import msgspec
 from heartwheel.readers.live.expiration import Expiration, is_same_member
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.why import why
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
 
 
 class ExpirationOrder(enum.StrEnum):

@@ -11,7 +11,7 @@ from heartwheel.readers.live.logged import LoggedLine
 from heartwheel.readers.live.pairing import Unpaired
 from heartwheel.readers.live.returns import Arrival, arrivals_of, back_from_ms, names_come, names_gone
 from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
-from heartwheel.wire.verdicts import TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
 
 ARRIVALS_MAX: Final = 20_000
 """Most arrivals that are remembered without being a return: two topics have no common order."""

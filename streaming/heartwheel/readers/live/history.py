@@ -16,7 +16,8 @@ from heartwheel.readers.live.expiration import last_alive_ms
 from heartwheel.readers.live.scan import READ_ERRORS, Beat, Scan, ScanBounds
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
+from heartwheel.wire.verdict_rows import ExpirationRow
+from heartwheel.wire.verdicts import ExpiryReason
 
 EVENTS_MAX: Final = 500
 """Most events of a member that are shown."""

@@ -21,7 +21,7 @@ from heartwheel.readers.live.window import ExpirationWindow
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 CANARY_PREFIX: Final = "heartwheel-canary"
 """The prefix of the names of the canary's groups."""

@@ -13,7 +13,8 @@ from heartwheel.base.wall_clock import utc_day
 from heartwheel.readers.live.group_index import GroupEntry
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownState
-from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
+from heartwheel.wire.verdicts import ExpiryReason
 
 LONGEST_MAX: Final = 5
 """How many rebalances of a group are shown one by one: the longest of all that are kept."""

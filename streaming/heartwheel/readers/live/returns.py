@@ -12,7 +12,8 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.wire.verdicts import EPOCH_KINDS, ExpirationRow, ExpiryReason, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason
 
 _UUID_CHARS: Final = 36
 _ENDS_WITH_UUID: Final = re.compile(r"(?<=.)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")

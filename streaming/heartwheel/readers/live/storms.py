@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.readers.live.expiration import Expiration
-from heartwheel.wire.verdicts import EPOCH_KINDS, TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS
 
 OFFENDERS_MAX: Final = 5
 """Most repeat offenders that a storm names."""

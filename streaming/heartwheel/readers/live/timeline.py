@@ -12,7 +12,8 @@ from heartwheel.readers.live.changes import cause_words
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.readers.live.group_index import GroupEntry
 from heartwheel.readers.live.picture import Picture
-from heartwheel.wire.verdicts import ExpiryReason, TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
+from heartwheel.wire.verdicts import ExpiryReason
 
 TIMELINE_MAX: Final = 200
 """Most lines of a timeline."""

@@ -12,7 +12,7 @@ from heartwheel.settings import TopicSettings
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.status import StatusRow
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow | StatusRow | JobRow | Reject
 """What a value of a followed topic decodes to."""

@@ -10,7 +10,8 @@ from heartwheel.base.plain import plain
 from heartwheel.readers.live.expiration import last_alive_ms
 from heartwheel.wire.events import JOB, JOB_RUN
 from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH
-from heartwheel.wire.verdicts import EPOCH_KINDS, PRESENCE, ExpirationRow, ExpiryReason
+from heartwheel.wire.verdict_rows import ExpirationRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, PRESENCE, ExpiryReason
 
 
 def why(row: ExpirationRow) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from heartwheel.readers.live.expiration import Expiration, expiration_of
 from heartwheel.readers.live.seen import Seen
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 _IDS_A_ROW: Final = 4
 

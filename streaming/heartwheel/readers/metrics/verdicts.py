@@ -13,7 +13,8 @@ from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.metrics import catalogue
 from heartwheel.readers.metrics.families import counter, histogram
 from heartwheel.readers.metrics.groups import GroupLabels
-from heartwheel.wire.verdicts import ENGINE_REASONS, TRIGGER_TYPES, Cause, ExpirationRow, Kind, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
+from heartwheel.wire.verdicts import ENGINE_REASONS, TRIGGER_TYPES, Cause, Kind
 
 LATENESS_BUCKETS_S: Final = (0.25, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0, 300.0)
 """Upper bounds of latenesses, seconds; the objective is one more, so that expirations in time are counted exactly."""

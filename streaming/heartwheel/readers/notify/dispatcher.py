@@ -18,7 +18,7 @@ from heartwheel.readers.notify.payload import IncidentPayload, incident_payload
 from heartwheel.readers.notify.store import Counts, NotifierState
 from heartwheel.readers.notify.troubles import TroubleWatch
 from heartwheel.settings import NotifySettings
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 _log = logging.getLogger(__name__)
 

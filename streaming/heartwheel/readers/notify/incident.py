@@ -10,7 +10,7 @@ import msgspec
 
 from heartwheel.readers.live.returns import Arrival, is_return
 from heartwheel.readers.notify.troubles import GroupTrouble
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 MEMBERS_MAX: Final = 1_000
 """Most members of an incident whose return is waited for; beyond that, expirations are only counted."""

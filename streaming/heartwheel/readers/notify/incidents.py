@@ -13,7 +13,7 @@ from heartwheel.readers.live.trouble import TroubleKind
 from heartwheel.readers.notify.arrivals import NewestArrivals
 from heartwheel.readers.notify.incident import ClosedBy, Incident, IncidentStep, incident_id
 from heartwheel.readers.notify.troubles import GroupTrouble
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 SEEN_MAX: Final = 5_000
 """How many of the newest expirations are known by id, so that one that was written twice counts once."""

@@ -12,7 +12,8 @@ from heartwheel.readers.live.expiration import FROM_A_LOG, LoggedExpiration, Log
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.sources.explain.summary import name_of
 from heartwheel.wire.explained import ExplainedEvent, Happened
-from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason, TriggerRow
+from heartwheel.wire.verdict_rows import TriggerRow
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason
 
 REASONS: Final = {
     Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,

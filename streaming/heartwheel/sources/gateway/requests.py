@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 from heartwheel.base.phrases import setting
 from heartwheel.readers.http_server.problems import RequestError
 from heartwheel.settings import parse_duration_ms
-from heartwheel.wire.events import JOB, JOB_RUN, Event, EventType, RejectedError, decode_event, encode_event
+from heartwheel.wire.event_codec import decode_event, encode_event
+from heartwheel.wire.events import JOB, JOB_RUN, Event, EventType, RejectedError
 from heartwheel.wire.passed_on import is_passed_on, read_feed
 
 _FAULTS_MAX: Final = 10

@@ -14,7 +14,7 @@ from heartwheel.proof.audit.match.pairs import (
     RemovalPair,
     RemovalPairs,
 )
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

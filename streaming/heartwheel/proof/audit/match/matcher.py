@@ -26,7 +26,7 @@ from heartwheel.proof.audit.match.rows import (
 from heartwheel.proof.audit.pace import Candidate
 from heartwheel.proof.audit.recent import key_of
 from heartwheel.proof.audit.state import AuditState, HeldGroup, Noticed, OpenRow, Place
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 _CAUSED_BY_EXPIRY: Final = frozenset({"member_expired", "sync_expired"})
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from heartwheel.proof.audit.derived import Derived, Row
 from heartwheel.proof.audit.recent import key_of
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 EXPIRATIONS: Final = "expirations"
 TRIGGERS: Final = "triggers"

@@ -11,7 +11,7 @@ from heartwheel.proof.simulation.checkers.read_log import ReadLog
 from heartwheel.proof.simulation.checkers.rows import WrittenRow, WrittenRows
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.world.checkpoint import Checkpoint, Planned
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 
 def check_clocks(plan: Plan, checkpoint: Checkpoint) -> Iterator[BrokenPromise]:

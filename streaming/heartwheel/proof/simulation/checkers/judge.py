@@ -21,7 +21,7 @@ from heartwheel.proof.simulation.checkers.silences import check_silences
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.world.checkpoint import Checkpoint
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 
 class HistoryJudge:

@@ -9,7 +9,8 @@ from heartwheel.proof.simulation.checkers.fed_log import FedLog
 from heartwheel.proof.simulation.checkers.problem import BrokenPromise
 from heartwheel.proof.simulation.checkers.rows import WrittenRow
 from heartwheel.proof.simulation.plan.parameters import Plan
-from heartwheel.wire.verdicts import ExpirationRow, ExpiryReason
+from heartwheel.wire.verdict_rows import ExpirationRow
+from heartwheel.wire.verdicts import ExpiryReason
 
 TOLD_BY_RECORDS: Final = frozenset({ExpiryReason.POLL_TIMEOUT, ExpiryReason.WORKER_FAILED})
 """Reasons that no timer gives: the record that tells them decides, and its time is the verdict's."""

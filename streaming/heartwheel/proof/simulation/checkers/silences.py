@@ -16,7 +16,7 @@ from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.world.sink import Row
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import HeartbeatType
-from heartwheel.wire.verdicts import ExpirationRow
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 
 def check_silences(

@@ -9,7 +9,7 @@ import msgspec
 
 from heartwheel.proof.simulation.world.checkpoint import SinkRecord
 from heartwheel.wire.rejects import Reject
-from heartwheel.wire.verdicts import ExpirationRow, TriggerRow
+from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
 Row = ExpirationRow | TriggerRow
 
