@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from heartwheel.proof.testing import LogBuilder, run_shard
-from heartwheel.readers.live.groups import GroupFilter, group_detail, list_groups
+from heartwheel.readers.live.group_list import GroupFilter, list_groups
+from heartwheel.readers.live.groups import group_detail
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownState
 from heartwheel.readers.live.storms import StormRule

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.readers.live.health import FEED_LAGS_MS, Signs, health_of
+from heartwheel.readers.live.health import Signs, health_of
+from heartwheel.readers.live.warnings import FEED_LAGS_MS
 from support.output_rows import status
 
 NOW = 1_795_239_795_000

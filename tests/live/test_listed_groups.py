@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.readers.live.groups import Group, GroupFilter, group_detail, list_groups
+from heartwheel.readers.live.group_list import GroupFilter, list_groups
+from heartwheel.readers.live.groups import Group, group_detail
 from heartwheel.readers.live.now import View, now_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule

@@ -8,7 +8,8 @@ import pytest
 from heartwheel.readers.live.at_risk import at_risk
 from heartwheel.readers.live.expirations import ExpirationFilter, expiration_detail, list_expirations
 from heartwheel.readers.live.figures import lateness_of
-from heartwheel.readers.live.groups import GroupFilter, GroupOrder, list_groups, storms
+from heartwheel.readers.live.group_list import GroupFilter, GroupOrder, list_groups
+from heartwheel.readers.live.groups import storms
 from heartwheel.readers.live.now import View, now_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.series import newest_step, series_of

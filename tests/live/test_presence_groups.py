@@ -10,7 +10,8 @@ from heartwheel.engine.rules.machine import GroupMachine
 from heartwheel.engine.rules.model import Group
 from heartwheel.front.demo.lines import RollUp
 from heartwheel.front.demo.tally import Tally
-from heartwheel.readers.live.groups import GroupFilter, group_detail, list_groups, storms
+from heartwheel.readers.live.group_list import GroupFilter, list_groups
+from heartwheel.readers.live.groups import group_detail, storms
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import PRESENCE_WORDS
 from heartwheel.readers.live.storms import StormRule

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from heartwheel.readers.live.groups import GroupFilter, list_groups
+from heartwheel.readers.live.group_list import GroupFilter, list_groups
 from heartwheel.readers.live.now import View, now_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule

@@ -12,9 +12,9 @@ from heartwheel.readers.dashboard.stream import Hello, StreamGap
 from heartwheel.readers.live.at_risk import AtRiskList
 from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.expirations import ExpirationDetail, ExpirationPage
-from heartwheel.readers.live.groups import GroupPage
+from heartwheel.readers.live.group_list import GroupPage
 from heartwheel.readers.live.members import MemberView
-from heartwheel.readers.live.now import Now
+from heartwheel.readers.live.now_document import Now
 from heartwheel.readers.live.rebalances import RebalancePage
 from heartwheel.readers.live.series import Series, SeriesStep
 from heartwheel.readers.live.timeline import TimelinePage

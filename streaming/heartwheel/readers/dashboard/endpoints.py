@@ -34,10 +34,12 @@ from heartwheel.readers.live.expirations import (
     list_expirations,
     matching,
 )
-from heartwheel.readers.live.groups import GroupDetail, GroupFilter, GroupPage, group_detail, list_groups
+from heartwheel.readers.live.group_list import GroupFilter, GroupPage, list_groups
+from heartwheel.readers.live.groups import GroupDetail, group_detail
 from heartwheel.readers.live.history import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
 from heartwheel.readers.live.members import MemberView, member_view
-from heartwheel.readers.live.now import Now, now_of
+from heartwheel.readers.live.now import now_of
+from heartwheel.readers.live.now_document import Now
 from heartwheel.readers.live.rebalances import RebalancePage, list_rebalances
 from heartwheel.readers.live.series import Series, series_of
 from heartwheel.readers.live.timeline import TimelinePage, timeline_page

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from heartwheel.readers.live.expirations import ExpirationOrder
-from heartwheel.readers.live.groups import GroupOrder
+from heartwheel.readers.live.group_list import GroupOrder
 from heartwheel.readers.live.states import ShownState
 from heartwheel.readers.live.ticks import STEP_MS
 from heartwheel.wire.verdicts import ExpiryReason

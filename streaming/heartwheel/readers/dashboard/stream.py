@@ -11,7 +11,8 @@ import msgspec
 from heartwheel.readers.dashboard.channel import Channel, event_text
 from heartwheel.readers.dashboard.hub import Hub
 from heartwheel.readers.dashboard.ring import StreamFrame
-from heartwheel.readers.live.now import Now, now_of
+from heartwheel.readers.live.now import now_of
+from heartwheel.readers.live.now_document import Now
 from heartwheel.readers.live.picture import Picture
 
 KEEP_ALIVE_S: Final = 10.0

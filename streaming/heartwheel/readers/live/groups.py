@@ -1,15 +1,12 @@
-"""The groups: their state, their last events, which members delay a rebalance, and which groups are in a storm."""
+"""A group: its state, its last events, which members delay a rebalance, and whether it is in a storm."""
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 
 import msgspec
 
-from heartwheel.base.phrases import count
 from heartwheel.readers.live.changes import cause_words
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.readers.live.group_index import GroupEntry
@@ -17,7 +14,7 @@ from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownKind, ShownState, kind_of, state_of, words_of
 from heartwheel.readers.live.storms import Storm, StormRule, storm_of
 from heartwheel.readers.live.timeline import TimelineLine, timeline_of
-from heartwheel.readers.live.trouble import Trouble, troubles_of, worst_of
+from heartwheel.readers.live.trouble import Trouble, troubles_of
 
 EXPIRATIONS_SHOWN_MAX: Final = 100
 """Most expirations that the detail of a group shows."""
@@ -106,56 +103,6 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     last_expired_ms: int | None
     shard: int | None
     version: int
-
-
-class GroupPage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of groups.
-
-    Args:
-        rows: those that changed last first.
-        next: the value of `before` for the next page; `None` on the last one.
-        matched: how many known groups match the filter.
-        total: how many groups the engine has.
-        known_total: how many of them are known by name.
-        note: why the two numbers may differ.
-    """
-
-    rows: list[Group]
-    next: str | None
-    matched: int
-    total: int
-    known_total: int
-    note: str
-
-
-class GroupOrder(enum.StrEnum):
-    """Which groups come first: the worst, those that changed last, with most expirations, most members, or by name."""
-
-    WORST = "worst"
-    CHANGED = "changed"
-    EXPIRED = "expired"
-    MEMBERS = "members"
-    NAME = "name"
-
-
-class GroupFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter of groups; empty fields match all.
-
-    Args:
-        text: part of the name, upper and lower case alike.
-        state: its state.
-        storm: only those in a storm.
-        trouble: only those in trouble.
-        order: the order.
-        canary: whether to show the canary's too.
-    """
-
-    text: str = ""
-    state: str = ""
-    storm: bool = False
-    trouble: bool = False
-    order: GroupOrder = GroupOrder.CHANGED
-    canary: bool = False
 
 
 class GroupDetail(Group, kw_only=True, frozen=True):
@@ -258,86 +205,6 @@ def _blocked(entry: GroupEntry) -> Blocked | None:
         awaiting=awaiting,
         awaiting_count=newest.awaiting_count - (len(newest.awaiting) - len(awaiting)),
     )
-
-
-def list_groups(
-    picture: Picture,
-    wanted: GroupFilter,
-    rule: StormRule,
-    *,
-    now_ms: int,
-    before: int | None = None,
-    limit: int = 100,
-) -> GroupPage:
-    """Return a page of groups.
-
-    Args:
-        picture: the content of the topics.
-        wanted: the filter.
-        rule: the definition of a storm.
-        now_ms: wall clock, epoch ms.
-        before: only those whose `version` is below this; in another order than that of changes, how many to skip.
-        limit: most rows.
-    """
-    with picture.lock:
-        entries = list(_matching(picture, wanted, rule, now_ms))
-        if wanted.order is GroupOrder.CHANGED:
-            rest = entries if before is None else [entry for entry in entries if entry.version < before]
-        else:
-            rest = sorted(entries, key=_key_of(wanted.order, rule, now_ms))[before or 0 :]
-        rows = [group_of(entry, rule, now_ms=now_ms) for entry in rest[:limit]]
-        following = (
-            str(rows[-1].version if wanted.order is GroupOrder.CHANGED else (before or 0) + limit) if rows else ""
-        )
-        hidden = 0 if wanted.canary else len(picture.canaries())
-        known = len(picture.groups.entries) - hidden
-        total = max(0, sum(row.groups for row in picture.status.values()) - hidden)
-    return GroupPage(
-        rows=rows,
-        next=following if len(rest) > len(rows) else None,
-        matched=len(entries),
-        total=max(total, known),
-        known_total=known,
-        note=_note(known, total),
-    )
-
-
-def _key_of(order: GroupOrder, rule: StormRule, now_ms: int) -> Callable[[GroupEntry], tuple[int, int, str]]:
-    """Return the sort key of an order; equally bad groups are sorted by their number of expirations."""
-
-    def worst(entry: GroupEntry) -> tuple[int, int, str]:
-        kind, number = worst_of(list(troubles_of(entry, rule, now_ms=now_ms)))
-        return kind, number or -len(entry.expirations), entry.group_id
-
-    keys: Mapping[GroupOrder, Callable[[GroupEntry], tuple[int, int, str]]] = {
-        GroupOrder.WORST: worst,
-        GroupOrder.EXPIRED: lambda entry: (-len(entry.expirations), 0, entry.group_id),
-        GroupOrder.MEMBERS: lambda entry: (-(entry.members or 0), 0, entry.group_id),
-        GroupOrder.NAME: lambda entry: (0, 0, entry.group_id),
-    }
-    return keys[order]
-
-
-def _note(known: int, total: int) -> str:
-    if total <= known:
-        return ""
-    return (
-        f"{total - known:,} of {count(total, 'group')} not known by name yet: nothing happened to them, and each batch "
-        "names some."
-    )
-
-
-def _matching(picture: Picture, wanted: GroupFilter, rule: StormRule, now_ms: int) -> Iterator[GroupEntry]:
-    text = wanted.text.casefold()
-    for entry in reversed(picture.groups.entries.values()):
-        if (
-            (wanted.canary or not picture.is_canary(entry.group_id))
-            and text in entry.group_id.casefold()
-            and (not wanted.state or state_of(entry) == wanted.state)
-            and (not wanted.storm or storm_of(entry.triggers, (), rule, now_ms=now_ms) is not None)
-            and (not wanted.trouble or any(troubles_of(entry, rule, now_ms=now_ms)))
-        ):
-            yield entry
 
 
 def storms(picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False) -> list[tuple[str, Storm]]:

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.base.phrases import ago, count
-from heartwheel.readers.live.log_clock import clock_reasons, standstill
+from heartwheel.readers.live.log_clock import standstill
+from heartwheel.readers.live.warnings import feed_warnings, ticker_warnings
 from heartwheel.wire.job import JobRow, Phase, TickerState
 from heartwheel.wire.status import StatusRow
 
@@ -62,13 +63,6 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP, HealthState.LOG}
 
 
-OUTAGE_SHOWN_MS: Final = 600_000
-"""How long an outage of Kafka is mentioned, ms."""
-
-
-FEED_LAGS_MS: Final = 15_000
-"""How far a feed may lag before that is mentioned, ms."""
-
 _START_USUAL_MS: Final = 120_000  # four times the half minute that the hint names
 
 
@@ -106,12 +100,13 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
     health = _judged(signs, now_ms)
     as_of_ms = _as_of_ms(signs, health, now_ms)
     reasons = list(signs.reasons)
-    if signs.job is not None and not _has_ended(signs) and now_ms - signs.job.at_ms < _silent_ms(signs):
-        reasons += _of_ticker(signs)
+    job = signs.job
+    if job is not None and job.phase is not Phase.STOPPED and now_ms - job.at_ms < _silent_ms(signs):
+        reasons += ticker_warnings(job)
     if as_of_ms is None:
         # Once the job has stopped reading, it is not known whether a feed lags: the last batch's figures would stay for
         # ever.
-        reasons += _of_feeds(signs)
+        reasons += feed_warnings(signs.shards)
     sentence = health.sentence
     if reasons and health.state is HealthState.HEALTHY:
         sentence = sentence.replace("Healthy", f"Healthy, with {count(len(reasons), 'warning')}")
@@ -132,18 +127,7 @@ def _logged(signs: Signs, _now_ms: int) -> Health | None:
 
 
 def _health(state: HealthState, since_ms: int | None, sentence: str, hint: str = "", *, topic: str = "") -> Health:
-    return Health(
-        state=state,
-        since_ms=since_ms,
-        sentence=sentence,
-        hint=hint,
-        reasons=[],
-        topic=topic,
-    )
-
-
-def _has_ended(signs: Signs) -> bool:
-    return signs.job is not None and signs.job.phase is Phase.STOPPED
+    return Health(state=state, since_ms=since_ms, sentence=sentence, hint=hint, reasons=[], topic=topic)
 
 
 def _as_of_ms(signs: Signs, health: Health, now_ms: int) -> int | None:
@@ -191,7 +175,7 @@ def _stalled(since_ms: int, now_ms: int, why: str, hint: str) -> Health:
 
 
 def _stopped(signs: Signs, now_ms: int) -> Health | None:
-    if signs.job is None or not _has_ended(signs):
+    if signs.job is None or signs.job.phase is not Phase.STOPPED:
         return None
     hint = "Start it again on the same checkpoint: members that send heartbeats until then are not expired."
     how = f"the job has ended: {signs.job.fault.rstrip('.')}" if signs.job.fault else "the job was stopped"
@@ -318,34 +302,3 @@ def _time_standstill(job: JobRow, ticker: TickerState, now_ms: int, *, partition
         "Nobody there is expired meanwhile. An open transaction stops time, too; heartwheel doctor tells more.",
         topic="time-stands-still",
     )
-
-
-def _of_ticker(signs: Signs) -> list[str]:
-    """Return sentences about the ticker and recent outages."""
-    job = signs.job
-    if job is None:
-        return []
-    found = []
-    if job.ticker is not None and job.ticker.silent:
-        first = job.ticker.silent[0]
-        where = count(job.ticker.silent_count, "partition")
-        found.append(f"No ticks come to {where}; partition {first.partition}: {first.reason}.")
-    outage = job.last_outage
-    if outage is not None and job.at_ms - outage.seen_ms < OUTAGE_SHOWN_MS:
-        renewed = count(outage.sessions_renewed, "session")
-        found.append(f"Kafka was not writable for {outage.duration_ms / 1000:.0f} s: {renewed} renewed.")
-    return found + clock_reasons(job)
-
-
-def _of_feeds(signs: Signs) -> list[str]:
-    """Return sentences about feeds that have relayed nothing for long: the time of their groups stands still."""
-    newest_ms = max((row.batch_ms for row in signs.shards), default=0)
-    passed_ms: dict[str, int] = {}
-    for row in signs.shards:
-        for feed, at_ms in row.feeds.items():
-            passed_ms[feed] = min(at_ms, passed_ms.get(feed, at_ms))
-    return [
-        f"Feed {feed} has passed nothing on for {ago(at_ms, newest_ms)}: nobody of its groups is expired meanwhile."
-        for feed, at_ms in sorted(passed_ms.items())
-        if newest_ms - at_ms > FEED_LAGS_MS
-    ]

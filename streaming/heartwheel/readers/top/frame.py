@@ -9,8 +9,10 @@ import msgspec
 from heartwheel.readers.live.at_risk import AtRisk, at_risk
 from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.expirations import ExpirationFilter, list_expirations
-from heartwheel.readers.live.groups import Group, GroupFilter, list_groups
-from heartwheel.readers.live.now import Now, View, now_of
+from heartwheel.readers.live.group_list import GroupFilter, list_groups
+from heartwheel.readers.live.groups import Group
+from heartwheel.readers.live.now import View, now_of
+from heartwheel.readers.live.now_document import Now
 from heartwheel.readers.live.picture import Picture
 
 EXPIRATIONS_MAX: Final = 200
