@@ -18,8 +18,8 @@ ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 THEIRS: Final = {"SystemTimer", "LogValidator", "UnifiedLog", "GroupCoordinator", "CurrentAssignmentBuilder"}
 """Classes of Kafka's that pages name."""
-OF_READERS: Final = {"heartbeats.py", "heartbeats_librdkafka.py", "receiver.py", "NAME_bench.py"}
-"""Files that a reader makes of an example, and a placeholder."""
+OF_READERS: Final = {"heartbeats.py", "heartbeats_librdkafka.py", "receiver.py"}
+"""Files that a reader makes of an example."""
 
 _FILE = re.compile(r"(?<![\w/:.-])(?:[\w*.-]+/)*[\w*-]+\.(?:py|js)\b")
 _TEST = re.compile(r"\btest_\w+\b(?![\w*/]|\.py)")
@@ -82,6 +82,13 @@ def missing_from(spans: list[str]) -> set[str]:
 def test_tests_files_and_modules_exist(page: Path) -> None:
     """Every test, file of code and module that a page names is there."""
     assert missing_from(quoted(page.read_text(encoding="utf-8"))) == set()
+
+
+@ids
+def test_code_does_not_break_over_a_line(page: Path) -> None:
+    """What stands between backticks begins and ends on one line, as the tests of pages read it."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    assert [line for line in text.splitlines() if line.count("`") % 2] == []
 
 
 @ids
