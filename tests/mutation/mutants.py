@@ -529,7 +529,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a tap that is restarted forgets how long joins may wait",
-        f"{_ENGINE}/sources/tap/tap.py",
+        f"{_ENGINE}/sources/tap/run.py",
         "                rebalance_ms=self._holds.rebalance_ms,\n",
         "",
         "P1",
@@ -617,7 +617,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a load that is told after its restart is certain counts when all sessions begin anew",
-        f"{_ENGINE}/sources/tap/tap.py",
+        f"{_ENGINE}/sources/tap/run.py",
         "            self._write(self._own_log_events(gap.since_ms))",
         "            pass",
         "P3",
@@ -625,7 +625,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a join that was let in after a load is forgotten with it",
-        f"{_ENGINE}/sources/tap/tap.py",
+        f"{_ENGINE}/sources/tap/run.py",
         "            self._phases.note_load(fact.group_id, fact.time_ms)\n",
         "            pass\n",
         "P1",

@@ -12,8 +12,9 @@ from typing import Any
 from kafka.errors import KafkaTimeoutError
 
 from heartwheel.settings import Settings
+from heartwheel.sources.tap.plan import TapPlan
 from heartwheel.sources.tap.positions import Positions, PositionsFolder
-from heartwheel.sources.tap.tap import Tap, TapPlan
+from heartwheel.sources.tap.tap import Tap
 from heartwheel.wire.passed_on import FeedWatermark, read_mark, read_passed_on
 from support.job import wait_for
 

@@ -14,8 +14,9 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.tap import said_of
 from heartwheel.settings import EngineSettings, Settings, SettingsError, load_settings
 from heartwheel.sources.tap.gaps import GAP_MS, LOADING_MS_MAX, PAUSE_MS, RESTART_MS
+from heartwheel.sources.tap.plan import TapFigures, require_trusted
 from heartwheel.sources.tap.settling import SETTLE_MS
-from heartwheel.sources.tap.tap import Tap, TapFigures, require_trusted
+from heartwheel.sources.tap.tap import Tap
 from support.job import wait_for
 from support.request_lines import T0, fetch, heartbeat, join, line, metadata, starting
 from support.tap_scene import TapScene

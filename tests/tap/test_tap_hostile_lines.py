@@ -9,7 +9,7 @@ import pytest
 from kafka.errors import MessageSizeTooLargeError
 
 from heartwheel.sources.tap import requests
-from heartwheel.sources.tap import tap as tap_module
+from heartwheel.sources.tap import run as run_module
 from heartwheel.sources.tap.tap import Tap
 from heartwheel.sources.tap.writer import Writer
 from heartwheel.wire.events import ID_BYTES_MAX
@@ -62,7 +62,7 @@ def test_line_that_the_tap_trips_over_is_reported(scene: TapScene, monkeypatch: 
             raise OverflowError("int too large to convert")
         return real(answered)
 
-    monkeypatch.setattr(tap_module, "event_of", event_of)
+    monkeypatch.setattr(run_module, "event_of", event_of)
     scene.write(heartbeat(T0), heartbeat(T0 + 100, "odd"), heartbeat(T0 + 1_000))
     said: list[str] = []
     monkeypatch.setattr(Tap, "report", said.append, raising=False)

@@ -71,7 +71,7 @@ class _Departures:
 
     def expire(self, due: list[Member]) -> None:
         group = self._group
-        depart = self._depart if group.kind is GroupKind.PRESENCE else self._tell_to_rebalance
+        depart = self._depart if group.kind is GroupKind.PRESENCE else self._request_rebalance
         # The state changes only with the last departure, after the verdicts about it.
         state, reason = group.state.value, ExpiryReason.SESSION_TIMEOUT
         for member in due:
@@ -109,7 +109,7 @@ class _Departures:
         """Emit the verdicts of a departure from a presence group: `presence._depart`."""
         group = self._group
         if group.members:
-            self._say_started(member, group.last_event_ms)
+            self._report_started(member, group.last_event_ms)
         group.generation += 1
         group.rebalance_started_ms = group.last_event_ms
         if not group.members:
@@ -132,8 +132,8 @@ class _Departures:
             )
         )
 
-    def _tell_to_rebalance(self, member: Member) -> None:
-        """Emit the verdicts of a departure from a loaded group: `loaded._tell_to_rebalance`."""
+    def _request_rebalance(self, member: Member) -> None:
+        """Emit the verdicts of a departure from a loaded group: `loaded._request_rebalance`."""
         group = self._group
         is_first = group.triggered_generation != group.generation
         if is_first:
@@ -145,9 +145,9 @@ class _Departures:
         elif is_first:
             timeouts_ms = [other.rebalance_timeout_ms for other in group.members.values()]
             deadline_ms = None if 0 in timeouts_ms else group.last_event_ms + max(timeouts_ms)
-            self._say_started(member, deadline_ms)
+            self._report_started(member, deadline_ms)
 
-    def _say_started(self, member: Member, deadline_ms: int | None) -> None:
+    def _report_started(self, member: Member, deadline_ms: int | None) -> None:
         group = self._group
         self._emit(
             Verdict(

@@ -57,7 +57,7 @@ def leave(ctx: Context, event: Event) -> Answer:
     """Handle a LeaveGroup: remove the leavers that are known, and trigger a rebalance."""
     departures = remove_leavers(ctx, event)
     if departures.members:
-        _tell_to_rebalance(ctx, messages.leaving(departures.named), Cause.MEMBER_LEFT)
+        _request_rebalance(ctx, messages.leaving(departures.named), Cause.MEMBER_LEFT)
     return departures.answer
 
 
@@ -65,10 +65,10 @@ def fire_member(ctx: Context, member: Member) -> None:
     """Remove a member whose session ran out, and trigger a rebalance."""
     ctx.roster.remove(member.member_id)
     report_expired(ctx, member)
-    _tell_to_rebalance(ctx, messages.removing_failed(member.member_id), Cause.MEMBER_EXPIRED)
+    _request_rebalance(ctx, messages.removing_failed(member.member_id), Cause.MEMBER_EXPIRED)
 
 
-def _tell_to_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
+def _request_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
     """Trigger one rebalance per generation. The joins that follow are not seen, so the group stays Stable."""
     group = ctx.group
     is_first = group.triggered_generation != group.generation

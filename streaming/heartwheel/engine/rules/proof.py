@@ -31,7 +31,7 @@ def adapt_to_request(ctx: Context, event: Event) -> None:
     group = ctx.group
     if group.kind is GroupKind.LOADED and event.generation_id < group.generation:
         catch_up(ctx, event.generation_id, in_silence=True)
-        _say_shown(ctx)
+        _report_shown(ctx)
     if group.kind is not GroupKind.CLASSIC:
         return
     member = group.members.get(event.member_id)
@@ -41,7 +41,7 @@ def adapt_to_request(ctx: Context, event: Event) -> None:
         catch_up(ctx, event.generation_id, in_silence=True)
         if member is None:
             take_over(ctx, event)
-        _say_shown(ctx)
+        _report_shown(ctx)
         return
     elif member is None or not _holds_its_instance(ctx, event):
         ctx.roster.remove(event.member_id)
@@ -123,10 +123,10 @@ def _note_join(ctx: Context, event: Event) -> None:
         ctx.timers.disarm(member)
     _describe(ctx, member, event)
     if was_empty:
-        _say_shown(ctx)
+        _report_shown(ctx)
 
 
-def _say_shown(ctx: Context) -> None:
+def _report_shown(ctx: Context) -> None:
     group = ctx.group
     reason = messages.shown(group.group_id, group.generation)
     ctx.report(Kind.REBALANCE_COMPLETED, reason, Cause.GENERATION_ADVANCED, leader=group.leader)

@@ -54,12 +54,12 @@ VOID_FINGERPRINT: Final = 1
 session."""
 
 
-class _SaidByMember(msgspec.Struct):
+class _HeartbeatOnly(msgspec.Struct):
     heartbeat: msgspec.Raw = NO_HEARTBEAT
 
 
 _encode = msgspec.json.Encoder().encode
-_decode_said = msgspec.json.Decoder(_SaidByMember).decode
+_decode_heartbeat = msgspec.json.Decoder(_HeartbeatOnly).decode
 _decode_member = msgspec.json.Decoder(Member).decode
 _decode_epoch_member = msgspec.json.Decoder(EpochMember).decode
 _decode_epoch_group = msgspec.json.Decoder(EpochGroup).decode
@@ -205,7 +205,7 @@ class GroupLoader:
         texts = self._members.text.read(rows)
         groups = self._groups.text.ids(self._members["group"][rows])
         return [
-            KnownHeartbeat(group_id, member_id, _decode_said(detail).heartbeat)
+            KnownHeartbeat(group_id, member_id, _decode_heartbeat(detail).heartbeat)
             for group_id, (member_id, detail) in zip(groups, texts, strict=True)
         ]
 

@@ -20,7 +20,8 @@ from heartwheel.front.cli.signals import stopped_by_signals
 
 if TYPE_CHECKING:
     from heartwheel.sources.tap.echo import Echo
-    from heartwheel.sources.tap.tap import Tap, TapFigures
+    from heartwheel.sources.tap.plan import TapFigures
+    from heartwheel.sources.tap.tap import Tap
 
 _SAY_EVERY_S: Final = 10.0
 _LOOK_S: Final = 0.5
@@ -71,7 +72,8 @@ def tap(
     """
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
     from heartwheel.sources.tap.echo import Echo
-    from heartwheel.sources.tap.tap import Tap, TapPlan, require_trusted
+    from heartwheel.sources.tap.plan import TapPlan, require_trusted
+    from heartwheel.sources.tap.tap import Tap
 
     require_trusted(settings, feed)
     logging.getLogger("kafka").setLevel(logging.CRITICAL)

@@ -26,7 +26,8 @@ from heartwheel.sources.explain.run import follow_logs
 from heartwheel.sources.explain.scan import Scanned
 from heartwheel.sources.explain.shown import rows_of_log
 from heartwheel.sources.tap.echo import Echo
-from heartwheel.sources.tap.tap import Tap, TapPlan
+from heartwheel.sources.tap.plan import TapPlan
+from heartwheel.sources.tap.tap import Tap
 
 FEED: Final = "tap"
 """What the demo's tap is called."""

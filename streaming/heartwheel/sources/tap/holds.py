@@ -88,8 +88,8 @@ class Holds:
         if answered.api not in _CLASSIC:
             return
         if code_of(answered) in FROM_MEMBERS:
-            told_ms = answered.request.get("rebalanceTimeoutMs") if answered.api == _JOIN else 0
-            self._note_members(group_id, int(told_ms or 0))
+            asked_ms = answered.request.get("rebalanceTimeoutMs") if answered.api == _JOIN else 0
+            self._note_members(group_id, int(asked_ms or 0))
         if error in (REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED):
             self._begin(group_id, answered.arrived_ms)
         elif error == NO_ERROR:
@@ -154,11 +154,11 @@ class Holds:
         if hold is not None and hold.over_ms < 0 and (arrived_ms is None or arrived_ms > hold.held_ms):
             hold.over_ms = at_ms
 
-    def _note_members(self, group_id: str, told_ms: int) -> None:
+    def _note_members(self, group_id: str, asked_ms: int) -> None:
         known_ms = self.rebalance_ms.pop(group_id, None)
         if known_ms is None:
             self._bytes += len(group_id.encode())
-        self.rebalance_ms[group_id] = max(known_ms or 0, told_ms)
+        self.rebalance_ms[group_id] = max(known_ms or 0, asked_ms)
         while len(self.rebalance_ms) > _GROUPS_MAX or self._bytes > _GROUPS_BYTES_MAX:
             oldest = next(iter(self.rebalance_ms))
             del self.rebalance_ms[oldest]

@@ -36,7 +36,7 @@ class Positions(msgspec.Struct):
         holds: the holds of groups at that time.
         rebalance_ms: how long joins of groups may wait, ms, as `Holds` knows it.
         connections: to the broker, those that were used last.
-        odd_ms: when a client last had an id with a line break, epoch ms; -1 if none had.
+        odd_ms: when a client last sent a text with a line break, epoch ms; -1 if none did.
         form: a line of the request logger without its content; empty if none is known.
         pause: the pause for which it is not yet known whether the broker was restarted.
     """
@@ -94,7 +94,7 @@ class PositionsFolder:
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:
-            hint = "without it the tap begins anew, and what came meanwhile is not known; remove it to do so"
+            hint = "remove it to start without it; then nothing is known of the time since the last run"
             raise HeartwheelError(f"{file} cannot be read: {error}", hint=hint) from error
         if found.feed != feed:
             raise HeartwheelError(

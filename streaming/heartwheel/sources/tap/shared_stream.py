@@ -79,7 +79,7 @@ class SharedStream:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._requests, self._signs, self._token, self._report, self._clock = requests, signs, token, report, clock
-        self._heard_s: float | None = None
+        self._token_s: float | None = None
         self._waits: list[_Stretch] = []
         self._is_broken = self._missed = self._goes_on = False
         self._parts: list[Part] = []
@@ -109,8 +109,8 @@ class SharedStream:
             position: in that file.
         """
         self._parts = [Part([], missed=False)]
-        if self._heard_s is not None and self._clock() - self._heard_s > _TOKEN_S_MAX:
-            self._heard_s = None
+        if self._token_s is not None and self._clock() - self._token_s > _TOKEN_S_MAX:
+            self._token_s = None
             if not self._is_broken:
                 self._release(len(self._waits))
         for line in lines:
@@ -132,18 +132,18 @@ class SharedStream:
             self._doubt(line, position, sign)
         has_token = is_request and bool(self._token) and self._token in line.text
         if has_token:
-            self._heard_s = self._clock()
+            self._token_s = self._clock()
         if not self._waits:
             if is_request:
                 self._relay([line])
             return
         self._note(line, is_request=is_request, sign=sign)
-        if has_token or self._waits[-1].size > (WAITING_BYTES_MAX if self._heard_s is not None else MESSAGE_BYTES_MAX):
+        if has_token or self._waits[-1].size > (WAITING_BYTES_MAX if self._token_s is not None else MESSAGE_BYTES_MAX):
             self._turn(line, position, has_token=has_token)
 
     def _doubt(self, line: TailedLine, position: TailPosition, sign: str) -> None:
         """Start to doubt at a line of another logger, if the doubt can be settled or if there is a sign already."""
-        if not self._waits and (sign or self._heard_s is not None):
+        if not self._waits and (sign or self._token_s is not None):
             begin = TailPosition(position.inode, line.offset, position.head)
             self._begin = self._begin or begin
             self._waits = [_Stretch(begin)]
