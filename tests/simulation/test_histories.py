@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from heartwheel.proof.simulation import simulate, survey
-from heartwheel.proof.simulation.checkers.astray import UnorderedReason
 from heartwheel.proof.simulation.checkers.fed_partition import Aside
+from heartwheel.proof.simulation.checkers.strays import UnorderedReason
 from heartwheel.proof.simulation.plan.feeds import FeedFaultKind
 from heartwheel.proof.simulation.world.faults import JobStep
 from heartwheel.wire.events import RejectCause
@@ -102,7 +102,7 @@ _AT_LEAST: Final = {
         "driver clock ahead",
         "expired new_member_timeout",
         "fault rebalance unseen",
-        *(f"group astray, {why}" for why in UnorderedReason if why is not UnorderedReason.HEARD_LATE),
+        *(f"group stray, {why}" for why in UnorderedReason if why is not UnorderedReason.KNOWN_LATE),
         "job starts at the end",
         *(f"late leave answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH")),
         *(f"late heartbeat answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH")),
@@ -155,7 +155,7 @@ def test_a_group_whose_growth_is_heard_of_too_late_is_named(seed: int) -> None:
     """A new partition whose leader's clock is behind: a group is not held to an order that the job could not know."""
     history = simulate(seed)
     assert history.problems == []
-    assert history.seen[f"group astray, {UnorderedReason.HEARD_LATE}"] > 0
+    assert history.seen[f"group stray, {UnorderedReason.KNOWN_LATE}"] > 0
 
 
 def test_a_group_of_a_new_partition_is_not_late_by_the_clock_of_the_others() -> None:
@@ -167,4 +167,4 @@ def test_a_growth_that_no_checkpoint_knows_of_is_named() -> None:
     """A backlog in which the topic grew before the first start is held to no order that the job could not know."""
     history = simulate(13_666)
     assert history.problems == []
-    assert history.seen[f"group astray, {UnorderedReason.GREW_BEFORE}"] > 0
+    assert history.seen[f"group stray, {UnorderedReason.GREW_BEFORE}"] > 0

@@ -113,12 +113,12 @@ def test_a_feed_goes_on_in_a_partition_that_is_added() -> None:
     assert {partition for _, partition in told} == {0, 1}
 
 
-def _moving(log: LogBuilder, ends: list[tuple[int, int]], heard_in: int, *, is_foreseen: bool = True) -> Followed:
+def _moving(log: LogBuilder, ends: list[tuple[int, int]], known_since: int, *, is_foreseen: bool = True) -> Followed:
     """Follow the group through batches that end at an offset in each partition."""
     logs = parts(log.records)
     plan = _grown(_plan("one"))
     found = {at: FedPartition(plan, records, [end[at] for end in ends]) for at, records in enumerate(logs)}
-    homes = [{0, 1} if batch >= heard_in else {0} for batch in range(len(ends))]
+    homes = [{0, 1} if batch >= known_since else {0} for batch in range(len(ends))]
     return MovingGroup(MOVING, found, homes, is_foreseen=is_foreseen).followed
 
 
@@ -133,7 +133,7 @@ def _told_in_both() -> LogBuilder:
 
 def test_the_checker_waits_for_a_feed_in_every_partition_of_a_group() -> None:
     """Until the growth is known the marks of the one count, then those of both, and what is held back in either."""
-    reached = _moving(_told_in_both(), [(2, 0), (2, 1), (3, 1), (3, 2)], heard_in=1).reached
+    reached = _moving(_told_in_both(), [(2, 0), (2, 1), (3, 1), (3, 2)], known_since=1).reached
     assert [reach.at_most - T0 for reach in reached] == [600, 600, 600, 1_550]
     assert [reach.surely - T0 for reach in reached] == [600, 600, 600, 1_549]
 
@@ -141,11 +141,11 @@ def test_the_checker_waits_for_a_feed_in_every_partition_of_a_group() -> None:
 def test_the_checker_puts_aside_what_a_growth_makes_late() -> None:
     """What was written to the new partition before the job knew of it, and what a new checkpoint cannot know."""
     log = _told_in_both()
-    assert _moving(log, [(2, 0), (3, 2)], heard_in=1).aside is None
-    assert _moving(log, [(3, 0), (3, 2)], heard_in=1).aside is Aside.LATE
-    assert _moving(log, [(3, 2)], heard_in=0, is_foreseen=False).aside is Aside.UNFORESEEN
+    assert _moving(log, [(2, 0), (3, 2)], known_since=1).aside is None
+    assert _moving(log, [(3, 0), (3, 2)], known_since=1).aside is Aside.LATE
+    assert _moving(log, [(3, 2)], known_since=0, is_foreseen=False).aside is Aside.UNFORESEEN
     log.pass_on(T0 + 1_700, Event(group_id=MOVING, member_id="b"), T0 + 500, feed="one", partition=1)
-    assert _moving(log, [(3, 3)], heard_in=0).aside is not None
+    assert _moving(log, [(3, 3)], known_since=0).aside is not None
 
 
 def _followed(log: LogBuilder, ends: list[int], *names: str) -> Followed:

@@ -26,7 +26,7 @@ from heartwheel.engine.shard.batch import BatchResult
 from heartwheel.engine.shard.sent_pack import decode_fed, decode_sent
 from heartwheel.engine.shard.shard import Shard
 from heartwheel.engine.shard.status import status_of
-from heartwheel.engine.time import Outage, OutageKind, decode_readings
+from heartwheel.engine.time import Outage, OutageKind, Reading, decode_readings
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.status import StatusRow
 from heartwheel.wire.verdict_rows import ExpirationRow, row_of
@@ -50,8 +50,8 @@ def advance_shard(
 ) -> tuple[StateRow, Output]:
     """Advance one shard by one batch.
 
-    What is due follows from the append times of what was read (`heartwheel.engine.time`). The driver's clock is looked
-    at for figures alone: when a verdict was found, and how far the log is behind.
+    The append times of the records determine what is due (`heartwheel.engine.time`). The driver's clock is used only
+    for figures: when a verdict was found, and how far the log is behind.
 
     Args:
         config: the job's.
@@ -66,7 +66,7 @@ def advance_shard(
         StateBlobError: the state's blob cannot be read.
     """
     require_known_version(before, shard_index)
-    payloads, rejects, read, passed_on = split(frames)
+    payloads, rejects, read, relayed = split(frames)
     readings = [reading for payload in read for reading in decode_readings(payload)]
     counts = config.counts_in(batch)
     shard = Shard(
@@ -80,14 +80,9 @@ def advance_shard(
         blob=before.blob,
     )
     packs = [decode_sent(payload) for payload in payloads]
-    outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in passed_on])
+    outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in relayed])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
-    more = Counter(f"rejected_{reject.cause}" for reject in rejects)
-    # Every shard gets the readings of every partition; of each one shard counts.
-    mine = [reading for reading in readings if reading.partition % config.shards == shard_index]
-    more["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
-    more["records_untimed"] += sum(reading.untimed for reading in mine)
-    shard.count(outcome, +more)
+    shard.count(outcome, _counts_of(rejects, readings, shard_index, config.shards))
     blob = shard.encode()
     status = status_of(
         shard,
@@ -108,6 +103,18 @@ def advance_shard(
     )
     stepped_back_ms = shard.time.stepped_back_ms()
     return row, _output(outcome, rejects, status, standing=len(shard.stalled()), stepped_back_ms=stepped_back_ms)
+
+
+def _counts_of(rejects: list[Reject], readings: list[Reading], shard_index: int, shards: int) -> Counter[str]:
+    """Count rejects, and records whose append times are missing or went back.
+
+    Every shard gets the readings of all partitions, so each partition is counted by one shard.
+    """
+    counts = Counter(f"rejected_{reject.cause}" for reject in rejects)
+    mine = [reading for reading in readings if reading.partition % shards == shard_index]
+    counts["append_time_stepped_back"] += sum(reading.regressed for reading in mine)
+    counts["records_untimed"] += sum(reading.untimed for reading in mine)
+    return +counts
 
 
 def _refused(config: JobConfig, refusal: Refusal) -> Reject:

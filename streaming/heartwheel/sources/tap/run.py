@@ -29,7 +29,8 @@ from heartwheel.sources.tap.requests import code_of, event_of, group_of, ids_of,
 from heartwheel.sources.tap.settling import SETTLE_MS_MAX, Settling
 from heartwheel.sources.tap.shared_stream import SharedStream
 from heartwheel.sources.tap.writer import Writer
-from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError, check_ids
+from heartwheel.wire.event_codec import check_ids
+from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError
 from heartwheel.wire.group_heartbeats import HEARTBEAT_BYTES_MAX, GroupHeartbeat
 from heartwheel.wire.passed_on import FeedWatermark, PassedOn, encode_mark
 from heartwheel.wire.requests import decode_request

@@ -1,4 +1,4 @@
-"""A history before the independent audit, which shares no rule with the engine."""
+"""Checks a history with the independent audit, which shares no rule with the engine."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _PROMISES: Final = {
 
 
 class AuditedHistory(NamedTuple):
-    """What the audit says of a history.
+    """The result of the audit of a history.
 
     Args:
         problems: its findings.
-        outages: how many outages it knows of.
-        put_aside: groups that it does not judge, as nothing in the log promises the order of their records.
+        outages: the number of outages that it found.
+        put_aside: the groups that it does not judge, because the order of their records is not promised.
     """
 
     problems: list[BrokenPromise]
@@ -83,7 +83,7 @@ def _group_of(finding: Finding, topic: SimulatedTopic, checkpoint: Checkpoint) -
 def _is_explained(finding: Finding, plan: Plan) -> bool:
     """Return whether the history explains a finding in a way that an audit of topics alone cannot know."""
     if finding.kind is FindingKind.OUT_OF_ORDER and "detected at" in finding.detail:
-        # The driver's clock is what a row is detected at, and here it may step back.
+        # A row is detected at the time of the driver's clock, which may step back here.
         return any(by < 0 for _, by in plan.driver.steps)
     return False
 
@@ -109,7 +109,7 @@ def _fed(plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint, runs: tuple[
             audit.rejected(reject.partition, reject.offset, reject.cause, append_ms=reject.append_ms, row_offset=place)
     audit.exist(len(topic.partitions))
     starts = checkpoint.offsets[0].starts
-    # The checkpoint is a new one: of what came before its first offsets the audit knows as little as the job.
+    # The checkpoint is new: neither the audit nor the job reads anything before its first offsets.
     for record in in_log_order(topic.records(starts, checkpoint.read)):
         audit.event(record.append_ms, record.partition, record.offset, record.value)
     for place, written in enumerate(checkpoint.sink):

@@ -1,11 +1,11 @@
-"""P1 and P2 by the clock in the state: it never goes back, and what was due by it has been written a batch later."""
+"""P1 and P2 by the clock in the state: it never goes back, and what is due by it is written within one more batch."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from itertools import pairwise
 
-from heartwheel.proof.simulation.checkers.marks import TOLD_BY_RECORDS
+from heartwheel.proof.simulation.checkers.marks import DECIDED_BY_RECORDS
 from heartwheel.proof.simulation.checkers.problem import BrokenPromise
 from heartwheel.proof.simulation.checkers.read_log import ReadLog
 from heartwheel.proof.simulation.checkers.rows import WrittenRow, WrittenRows
@@ -31,18 +31,19 @@ def check_bound(
 ) -> Iterator[BrokenPromise]:
     """Return every expiration that was due by the clock of the batch before the one that wrote it.
 
-    A verdict that a record tells has no deadline: the record may be of the newest millisecond that was read before. A
-    group of a partition that was read for the first time is not late: the clock of its shard was that of the others.
+    A verdict that a record decides has no deadline, because the record may be from the newest millisecond that was read
+    before. A group in a partition that is read for the first time is not late, because the clock of its shard was that
+    of the other partitions.
 
     Args:
         plan: the history's parameters.
         log: what the job has read.
         checkpoint: after the job has ended.
         rows: what was written.
-        fed: groups that feeds pass on, whose time is that of their marks.
+        fed: the groups that feeds relay; their time is that of the feeds' marks.
     """
     if plan.limits.verdicts_max == 1:
-        return  # such a job puts verdicts off
+        return  # such a job leaves verdicts to later batches
     for group_id, written in rows.first.items():
         if group_id in fed:
             continue
@@ -56,7 +57,7 @@ def _check_lateness(plan: Plan, checkpoint: Checkpoint, one: WrittenRow) -> Iter
     row, written = one
     before_ms = checkpoint.state_at(written.batch, written.shard)[2]
     due_ms = before_ms // plan.tick_ms * plan.tick_ms
-    if isinstance(row, ExpirationRow) and row.reason not in TOLD_BY_RECORDS and row.deadline_ms <= due_ms:
+    if isinstance(row, ExpirationRow) and row.reason not in DECIDED_BY_RECORDS and row.deadline_ms <= due_ms:
         yield BrokenPromise("P2", f"was due at clock {before_ms} of the batch before: {row}")
 
 

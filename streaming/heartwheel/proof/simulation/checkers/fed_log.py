@@ -28,10 +28,10 @@ class FedLog:
         plan: the history's parameters.
         topic: the heartbeats.
         checkpoint: after the job has ended.
-        heard_in: the first batch that knew of the topic's growth.
+        known_since: the first batch that knew of the topic's growth.
     """
 
-    def __init__(self, plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint, heard_in: int) -> None:
+    def __init__(self, plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint, known_since: int) -> None:
         self._plan = plan
         self._groups: dict[str, Followed] = {}
         starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
@@ -43,9 +43,9 @@ class FedLog:
                 self._groups |= part.groups
         if plan.grown is not None:
             for group_id in self._groups:
-                self._follow_on(group_id, parts, heard_in, len(checkpoint.offsets))
+                self._follow_on(group_id, parts, known_since, len(checkpoint.offsets))
 
-    def _follow_on(self, group_id: str, parts: dict[int, FedPartition], heard_in: int, batches: int) -> None:
+    def _follow_on(self, group_id: str, parts: dict[int, FedPartition], known_since: int, batches: int) -> None:
         """Add a group that may have moved from one partition to another as the topic grew."""
         plan = self._plan
         assert plan.grown is not None, "the topic has grown"  # noqa: S101 - of others no group moves
@@ -54,7 +54,7 @@ class FedLog:
             return
         foreseen = plan.grown[0] > plan.start_ms
         after = {old, new} if foreseen else {new}
-        homes = [after if batch >= heard_in else {old} for batch in range(batches)]
+        homes = [after if batch >= known_since else {old} for batch in range(batches)]
         mine = {number: part for number, part in parts.items() if number in (old, new)}
         self._groups[group_id] = MovingGroup(group_id, mine, homes, is_foreseen=foreseen).followed
 

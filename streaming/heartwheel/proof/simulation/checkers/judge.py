@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from heartwheel.proof.simulation.checkers.astray import Strays, UnorderedReason
 from heartwheel.proof.simulation.checkers.audited import AuditedHistory, audited
 from heartwheel.proof.simulation.checkers.clock import check_bound, check_clocks
 from heartwheel.proof.simulation.checkers.contents import check_contents
@@ -18,6 +17,7 @@ from heartwheel.proof.simulation.checkers.read_log import ReadLog
 from heartwheel.proof.simulation.checkers.rejects import check_rejects
 from heartwheel.proof.simulation.checkers.rows import WrittenRows
 from heartwheel.proof.simulation.checkers.silences import check_silences
+from heartwheel.proof.simulation.checkers.strays import Strays, UnorderedReason
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.world.checkpoint import Checkpoint
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
@@ -39,9 +39,9 @@ class HistoryJudge:
         self._rows = WrittenRows(checkpoint.sink)
         self._log = ReadLog(plan, topic, checkpoint, runs)
         strays = Strays(plan, self._log, checkpoint)
-        self._fed = FedLog(plan, topic, checkpoint, strays.heard_in)
+        self._fed = FedLog(plan, topic, checkpoint, strays.known_since)
         written = {*self._log.entries, *self._rows.first} - {*self._fed}
-        self._astray = {group_id: why for group_id in written if (why := strays.why(group_id)) is not None}
+        self._strays = {group_id: why for group_id in written if (why := strays.why(group_id)) is not None}
         self._audited: AuditedHistory = audited(plan, topic, checkpoint, runs, self._excused())
 
     def problems(self) -> Iterator[BrokenPromise]:
@@ -53,7 +53,7 @@ class HistoryJudge:
         yield from check_clocks(plan, checkpoint)
         yield from check_bound(plan, self._log, checkpoint, rows, {*fed})
         # How far a group of a feed comes that may be in two partitions depends on when the growth was heard of.
-        yield from check_cut(plan, self._log, checkpoint, self._runs, rows, {*self._astray, *late, *moving})
+        yield from check_cut(plan, self._log, checkpoint, self._runs, rows, {*self._strays, *late, *moving})
         for group_id in sorted({*self._log.entries, *rows.first, *fed}):
             yield from self._check_group(group_id)
         yield from check_rejects(self._topic, checkpoint, rows)
@@ -61,7 +61,7 @@ class HistoryJudge:
 
     def _check_group(self, group_id: str) -> Iterator[BrokenPromise]:
         plan, rows = self._plan, self._rows
-        first, why = rows.first.get(group_id, []), self._astray.get(group_id)
+        first, why = rows.first.get(group_id, []), self._strays.get(group_id)
         if group_id in self._fed:
             in_order, entries = self._is_in_order(group_id), self._fed.entries(group_id)
             if self._fed.why_aside(group_id) is not Aside.UNFORESEEN:
@@ -80,7 +80,7 @@ class HistoryJudge:
         fed, unnamed = self._fed, self._plan.partitions not in self._log.named
         # By the log alone a group has no former partition to wait for where no tick names the count of before.
         aside = {group_id for group_id in fed if fed.why_aside(group_id) or (unnamed and fed.is_moving(group_id))}
-        return {*self._astray, *aside}
+        return {*self._strays, *aside}
 
     def seen(self) -> Counter[str]:
         """Count what the history has met."""
@@ -95,7 +95,7 @@ class HistoryJudge:
         rejects = {(reject.partition, reject.offset, reject.cause) for reject, _ in self._rows.rejects}
         seen.update(f"reject {cause}" for _, _, cause in rejects)
         seen["group in two partitions"] = sum(len(self._log.partitions_of(each)) > 1 for each in [*self._log.entries])
-        seen.update(f"group astray, {why}" for why in self._astray.values())
+        seen.update(f"group stray, {why}" for why in self._strays.values())
         for group_id in self._fed:
             seen["fed group heard by two feeds"] += self._fed.feeds_of(group_id) > 1
             if self._is_in_order(group_id):

@@ -1,4 +1,4 @@
-"""P1 and P2 of groups that feeds pass on: their timers run as far as the feeds' marks have come, and no further."""
+"""P1 and P2 of groups that feeds relay: their timers run exactly as far as the feeds' marks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.wire.verdict_rows import ExpirationRow
 from heartwheel.wire.verdicts import ExpiryReason
 
-TOLD_BY_RECORDS: Final = frozenset({ExpiryReason.POLL_TIMEOUT, ExpiryReason.WORKER_FAILED})
-"""Reasons that no timer gives: the record that tells them decides, and its time is the verdict's."""
+DECIDED_BY_RECORDS: Final = frozenset({ExpiryReason.POLL_TIMEOUT, ExpiryReason.WORKER_FAILED})
+"""Expirations by a record, not by a timer: the verdict has the time of the record."""
 
 
 def check_marks(
@@ -23,14 +23,14 @@ def check_marks(
 
     Args:
         plan: the history's parameters.
-        fed: what feeds have passed on.
+        fed: the records of feeds.
         group_id: the group.
         rows: what was written about it.
-        in_order: whether its verdicts are promised; else only that none came before the marks.
+        in_order: whether all its verdicts are promised; if not, only that none came before the marks.
     """
     prompt = in_order and plan.limits.verdicts_max > 1
     for row, written in rows:
-        if not isinstance(row, ExpirationRow) or row.reason in TOLD_BY_RECORDS:
+        if not isinstance(row, ExpirationRow) or row.reason in DECIDED_BY_RECORDS:
             continue
         reach = fed.reach(group_id, written.batch)
         # A group is also put aside where it depended on the batches whether the job forgot it together with its feeds.

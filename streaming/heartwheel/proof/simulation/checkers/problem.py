@@ -9,7 +9,7 @@ class BrokenPromise(NamedTuple):
     """A broken promise.
 
     Args:
-        promise: which one.
+        promise: the promise, such as `P1`.
         words: what is wrong.
     """
 

@@ -1,4 +1,4 @@
-"""P6: what is broken, and what met a limit, is on the rejects topic by name; nothing else is."""
+"""P6: broken records and records over a limit are on the rejects topic with their cause; no others are."""
 
 from __future__ import annotations
 

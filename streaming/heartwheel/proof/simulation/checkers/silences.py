@@ -1,7 +1,7 @@
-"""P1 without any rule: was somebody expired who had been heard of before the deadline, or had ended in order?
+"""P1 without any rule: no worker expires that sent a heartbeat before its deadline, or that had ended in order.
 
-For workers of presence groups that can be read off the log: each heartbeat of theirs keeps them alive, but for those of
-an incarnation that has left or failed before.
+For workers of presence groups the log shows this directly: each heartbeat keeps its worker alive, unless its
+incarnation has left or failed before.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from heartwheel.wire.verdict_rows import ExpirationRow
 def check_silences(
     plan: Plan, group_id: str, entries: list[PlacedRequest], refused: set[Place], rows: list[Row]
 ) -> Iterator[BrokenPromise]:
-    """Return every expiration of a worker that was heard of in time, or that had ended, or still lived.
+    """Return every expiration of a worker that had sent a heartbeat in time, had ended, or was still alive.
 
     Args:
         plan: the history's parameters.
@@ -41,7 +41,7 @@ def check_silences(
 def _falsely_expired(
     plan: Plan, group_id: str, entries: list[PlacedRequest], refused: set[Place], rows: list[Row]
 ) -> Iterator[ExpirationRow]:
-    """Return the expirations of a group's workers of whom the log holds a heartbeat in time.
+    """Return the expirations of workers that sent a heartbeat in time, according to the log.
 
     Args:
         plan: the history's parameters.
@@ -95,9 +95,9 @@ def _wrongly_ended(
 
 
 def _alive_until(entries: list[PlacedRequest], refused: set[Place], row: ExpirationRow) -> int:
-    """Return until when a worker lives at least, epoch ms, by the last heartbeat of its latest start that goes on.
+    """Return the earliest time at which a worker may expire, epoch ms: by the last heartbeat of its latest live start.
 
-    A late heartbeat of another start can only put that off. Of a static worker another member may have the place.
+    A late heartbeat of another start can only postpone that. A static worker may have been replaced by another member.
     """
     known = [
         (time_ms, event)
@@ -117,7 +117,7 @@ def _alive_until(entries: list[PlacedRequest], refused: set[Place], row: Expirat
 
 
 def _beats(entries: list[PlacedRequest], refused: set[Place]) -> dict[str, list[int]]:
-    """Return when each worker beat, epoch ms; nothing counts of an incarnation that has ended."""
+    """Return the times of each worker's heartbeats, epoch ms; those of ended incarnations do not count."""
     beats: dict[str, list[int]] = defaultdict(list)
     ended: set[tuple[str, int]] = set()
     for time_ms, record, event in entries:
