@@ -13,7 +13,7 @@ import pytest
 from audit.engine_runs import SETTINGS, Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.front.cli.app import run as heartwheel
-from heartwheel.front.cli.audit import _show
+from heartwheel.front.cli.audit_report import show_report
 from heartwheel.wire.verdict_rows import ExpirationRow
 
 CLOCK_MS = T0 + 32_000
@@ -69,7 +69,7 @@ def test_clean_files_exit_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 def test_what_the_job_did_not_read_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Records that are too large to unpack, and skipped ones, are named with their number; one is a record."""
     report = CLEAN.audit()
-    _show(msgspec.structs.replace(report, unread=1, skipped=2_000), as_json=False)
+    show_report(msgspec.structs.replace(report, unread=1, skipped=2_000), as_json=False)
     first, second, *_ = capsys.readouterr().err.splitlines()
     assert first.startswith("1 record not read, too large to unpack")
     assert second == "2,000 records left out, because heartwheel skip told the job to"

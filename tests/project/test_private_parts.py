@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from kafka.cluster import ClusterMetadata
 from kafka.consumer.fetcher import Fetcher
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.transport import KafkaTCPTransport
@@ -65,7 +66,8 @@ OVERRIDES: dict[type, dict[str, tuple[str, ...]]] = {
 
 READ: dict[type, tuple[str, ...]] = {
     KafkaConsumer: ("_client", "_subscription", "_fetcher", "config"),
-    KafkaProducer: ("_sender",),
+    KafkaProducer: ("_sender", "_metadata"),
+    ClusterMetadata: ("available_partitions_for_topic",),
     Sender: ("force_close",),
     Fetcher: ("_next_partition_records", "PartitionRecords"),
     Fetcher.PartitionRecords: ("record_iterator", "bytes_read"),

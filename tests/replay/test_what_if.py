@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from heartwheel.engine.replay.log import LogReplay
 from heartwheel.engine.replay.meta import read_meta
 from heartwheel.engine.replay.signs import SignsOfLife
-from heartwheel.engine.replay.what_if import Scenario, WhatIf, what_if
+from heartwheel.engine.replay.what_if import what_if
+from heartwheel.engine.replay.what_if_answer import Scenario, WhatIf
 from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
 from heartwheel.front.cli.app import run
 

@@ -15,7 +15,8 @@ from heartwheel.engine.replay.log import LogReplay
 from heartwheel.engine.replay.meta import read_meta
 from heartwheel.engine.replay.revocations import Revocations, RevocationScenario, RevocationsWhatIf, what_if_revocations
 from heartwheel.engine.replay.signs import SignsOfLife
-from heartwheel.engine.replay.what_if import Scenario, WhatIf, what_if, what_if_intervals
+from heartwheel.engine.replay.what_if import what_if, what_if_intervals
+from heartwheel.engine.replay.what_if_answer import Scenario, WhatIf
 from heartwheel.front.cli.app import run
 from heartwheel.wire.verdicts import Verdict
 from support.epoch_logs import SESSION_MS, START_MS, EpochLog, config_of

@@ -188,3 +188,14 @@ def reader(
             yield consumer
         finally:
             consumer.close(timeout_ms=500)  # with a dead broker the default would wait for half a minute
+
+
+def close_producer(producer: Any, *, timeout_s: float) -> None:
+    """Close a producer; records that are not sent in time are given up.
+
+    kafka-python refuses to close while records are left, and its thread would go on for ever.
+    """
+    try:
+        producer.close(timeout=timeout_s)
+    except KafkaError:
+        producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, connect, plain_errors
+from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, close_producer, connect, plain_errors
 from heartwheel.kafka.security import client_settings
 from kafka import KafkaProducer
 
@@ -150,11 +150,7 @@ class Sender:
         producer, self._producer = self._producer, None
         if producer is None:
             return
-        try:
-            producer.close(timeout=1)
-        except KafkaError:
-            # It refuses to close while records are left, and its thread would go on for ever.
-            producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
+        close_producer(producer, timeout_s=1)
 
     def _connect(self, timeout_ms: int) -> Any:
         return connect(

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from heartwheel.base.phrases import count
 from heartwheel.front.cli.audit_broker_log import audit_broker_log, parsed_zone
+from heartwheel.front.cli.audit_report import show_report
 from heartwheel.front.cli.console import (
     AsJson,
     BootstrapFlag,
     ConfigFile,
     SetFlags,
     load,
-    plain_table,
-    print_json,
-    stderr,
-    stdout,
 )
 from heartwheel.front.cli.files import read_file, write_file
 from heartwheel.settings import parse_duration_ms
@@ -28,7 +24,7 @@ from heartwheel.settings.objective import lateness_objective_ms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from heartwheel.proof.audit import Audit, AuditConfig, Report
+    from heartwheel.proof.audit import Audit, AuditConfig
     from heartwheel.proof.audit.feed import AuditedTopic
     from heartwheel.proof.audit.run import AuditResult
     from heartwheel.settings import Settings
@@ -148,7 +144,7 @@ def audit(
     outcome = _run_files(run, files, settings, until) if files else _run_topics(run, settings, until)
     if state is not None:
         write_file(state, outcome.snapshot)
-    _show(outcome.report, as_json=json)
+    show_report(outcome.report, as_json=json)
     if not outcome.report.ok:
         raise typer.Exit(1)
 
@@ -197,19 +193,6 @@ def _files(*paths: Path | None) -> dict[AuditedTopic, Path]:
     return {AuditedTopic(name): path for name, path in files.items()}
 
 
-_FIGURES: Final = (
-    "clock_ms",
-    "events",
-    "ticks",
-    "outages",
-    "derived",
-    "written",
-    "confirmed",
-    "repeated",
-    "pending",
-    "unjudged",
-    "unsettled",
-)
 _ORDER: Final = ("heartbeats", "expirations", "triggers", "rejects", "status")
 
 
@@ -258,44 +241,3 @@ def _interval(text: str) -> tuple[int, int]:
     if not (start.isdecimal() and end.isdecimal() and int(start) <= int(end)):
         raise typer.BadParameter(f"{text}: write FROM..TO, both in epoch ms", param_hint="--allow-late")
     return int(start), int(end)
-
-
-def _show(report: Report, *, as_json: bool) -> None:
-    from msgspec import to_builtins
-
-    if as_json:
-        print_json(to_builtins(report))
-        return
-    from heartwheel.proof.audit.findings import MEANINGS
-
-    figures = plain_table("judged", "")
-    figures.columns[1].justify = "right"
-    for name in _FIGURES:
-        figures.add_row(name, str(getattr(report, name)))
-    stdout().print(figures, markup=False)
-    if report.faults:
-        stdout().print()
-        faults = plain_table("faults", "", "")
-        for kind, count in report.faults.items():
-            faults.add_row(kind.value, str(count), MEANINGS[kind])
-        stdout().print(faults, markup=False)
-        stdout().print()
-        found = plain_table("finding", "where", "group", "member", "time_ms", "what")
-        for one in report.findings:
-            about = (one.group_id or "", one.member_id or "", str(one.time_ms or ""))
-            found.add_row(one.kind.value, one.place(), *about, one.detail)
-        stdout().print(found, markup=False)
-    _warn(report)
-
-
-def _warn(report: Report) -> None:
-    if report.unread:
-        words = f"{count(report.unread, 'record')} not read, too large to unpack; the job's report on them is trusted"
-        stderr().print(words, markup=False)
-    if report.skipped:
-        stderr().print(
-            f"{count(report.skipped, 'record')} left out, because heartwheel skip told the job to", markup=False
-        )
-    if report.ok:
-        nothing = "nothing was derived" if not report.derived else "everything that was written is what the log says"
-        stderr().print(f"clean: {nothing}", markup=False)

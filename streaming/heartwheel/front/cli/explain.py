@@ -17,7 +17,7 @@ import typer
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.front.cli.audit_broker_log import parsed_zone
-from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr
+from heartwheel.front.cli.console import ConfigFile, SetFlags, stderr
 from heartwheel.front.cli.explain_answers import show_sums
 from heartwheel.front.cli.explain_output import (
     check_found,
@@ -26,7 +26,7 @@ from heartwheel.front.cli.explain_output import (
     say_zone,
     show_unknown,
 )
-from heartwheel.front.cli.explain_page import show_page
+from heartwheel.front.cli.explain_page import page_settings, show_page
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
@@ -123,23 +123,11 @@ def explain(
     from heartwheel.sources.explain.wanted import Wanted
 
     zone = LocalZone() if utc_offset is None else parsed_zone(utc_offset)
-    times = _time(since, "--since", zone), _time(until, "--until", zone)
-    zone.used = 0
-    if times[0] is not None and times[1] is not None and times[0] >= times[1]:
-        raise typer.BadParameter(f"{until} is not after --since {since}", param_hint="--until")
-    wanted = Wanted(group or (), member or (), *times)
+    wanted = Wanted(group or (), member or (), *_period(since, until, zone))
     if page:
         _refuse(json=json)
-        names = ",".join(allow_host) if allow_host else None
-        asked = load(
-            config,
-            set_,
-            dashboard__host=host,
-            dashboard__port=port,
-            dashboard__allow_hosts=names,
-            dashboard__insecure="true" if insecure else None,
-        )
-        show_page(files, wanted, zone, asked.settings, follow=follow, open_browser=open_)
+        settings = page_settings(config, set_, host=host, port=port, allow_host=allow_host, insecure=insecure)
+        show_page(files, wanted, zone, settings, follow=follow, open_browser=open_)
         return
     rows = json or follow or all_ or last is not None or only is not None or not sys.stdout.isatty()
     scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
@@ -162,6 +150,15 @@ def explain(
         check_found(wanted, scanned)
     if fail_on_expired:
         _fail(scanned, sums)
+
+
+def _period(since: str | None, until: str | None, zone: LocalZone) -> tuple[int | None, int | None]:
+    """Return from when on and before when events are wanted, epoch ms; `None` for no bound."""
+    from_ms, before_ms = _time(since, "--since", zone), _time(until, "--until", zone)
+    zone.used = 0  # counts the times of the log that name no zone, not those of the options
+    if from_ms is not None and before_ms is not None and from_ms >= before_ms:
+        raise typer.BadParameter(f"{until} is not after --since {since}", param_hint="--until")
+    return from_ms, before_ms
 
 
 def _refuse(*, json: bool) -> None:

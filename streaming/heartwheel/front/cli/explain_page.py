@@ -11,15 +11,37 @@ import typer
 from rich.text import Text
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.front.cli.console import stderr, stdout
+from heartwheel.front.cli.console import load, stderr, stdout
 from heartwheel.front.cli.explain_output import check_found, say_what_was_read, say_zone
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from heartwheel.settings import Settings
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.wanted import Wanted
 
 _EVENTS_AT_ONCE: Final = 1_000
+
+
+def page_settings(
+    config: Path | None,
+    set_: list[str] | None,
+    *,
+    host: str | None,
+    port: int | None,
+    allow_host: list[str] | None,
+    insecure: bool | None,
+) -> Settings:
+    """Load the configuration with the options of the page, each `None` where it was not given."""
+    return load(
+        config,
+        set_,
+        dashboard__host=host,
+        dashboard__port=port,
+        dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
+        dashboard__insecure="true" if insecure else None,
+    ).settings
 
 
 def show_page(

@@ -7,7 +7,7 @@ from typing import Final
 from heartwheel.base.phrases import count
 from heartwheel.base.plain import plain
 from heartwheel.engine.replay.revocations import RevocationScenario, RevocationsWhatIf
-from heartwheel.engine.replay.what_if import IntervalScenario, IntervalWhatIf, Scenario, WhatIf
+from heartwheel.engine.replay.what_if_answer import IntervalScenario, IntervalWhatIf, Scenario, WhatIf
 from heartwheel.front.cli.console import plain_table, stdout
 from heartwheel.front.cli.inspect import show_time
 from heartwheel.settings import format_duration

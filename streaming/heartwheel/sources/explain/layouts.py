@@ -6,14 +6,12 @@ the fields does not matter. In JSON, the object nearest to the root that has a t
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from heartwheel.base.wall_clock import wall_ms
+from heartwheel.sources.explain.json_lines import bytes_text, json_objects, json_of
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.times import LoggedTime, choose, number_ms, stamps_in, usable
 
@@ -121,16 +119,16 @@ class Layout:
         """
         text = line.decode("utf-8", "replace").strip("\ufeff\r\n \0")
         if text.startswith(("{", "[{")):
-            whole = _json(text.removesuffix(","))
+            whole = json_of(text.removesuffix(","))
             if whole is not None:
                 yield from self._walk(whole, None, 0)
                 return
             at = 0
-            for each, at in _json_objects(text):  # noqa: B007 - where they end is needed below
+            for each, at in json_objects(text):  # noqa: B007 - where they end is needed below
                 yield from self._walk(each, None, 0)
             text = text[at:]
         if _KEYED.match(text):
-            keyed = _json("{" + text.rstrip(",").rstrip() + "}")
+            keyed = json_of("{" + text.rstrip(",").rstrip() + "}")
             if keyed is not None:
                 yield from self._walk(keyed, self._near(before, after), 0)
                 return
@@ -151,7 +149,7 @@ class Layout:
         yielded: set[str] = set()
         for key, each in value.items():
             if key == "MESSAGE" and isinstance(each, list):  # journald writes a message that is not plain text as bytes
-                each = _bytes_text(each)  # noqa: PLW2901 - the same message, read
+                each = bytes_text(each)  # noqa: PLW2901 - the same message, read
             if isinstance(each, str):
                 if self._needle in each:
                     for message in self._inside(each, outer, depth):
@@ -167,7 +165,7 @@ class Layout:
     def _inside(self, text: str, outer: tuple[int, bool] | None, depth: int) -> Iterator[LoggedMessage]:
         text = text.strip()
         if text.startswith("{"):
-            nested = _json(text)
+            nested = json_of(text)
             if nested is not None:
                 yield from self._walk(nested, outer, depth + 1)
                 return
@@ -286,31 +284,3 @@ def _cut(message: str) -> tuple[str, str]:
         thread = _THREAD.search(message, since)
         end = thread.start() if thread else end
     return message[:end], message[end:]
-
-
-def _json(text: str) -> Any:
-    try:
-        value = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return value if isinstance(value, dict | list) else None
-
-
-def _json_objects(text: str) -> Iterator[tuple[Any, int]]:
-    """Yield the objects that follow each other on a line, as Firehose writes them, and where each ends."""
-    decoder, at = json.JSONDecoder(), 0
-    while at < len(text):
-        try:
-            value, at = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            return
-        while at < len(text) and text[at] in " ,\t\r":
-            at += 1
-        yield value, at
-
-
-def _bytes_text(values: list[Any]) -> str:
-    try:
-        return bytes(values).decode("utf-8", "replace")
-    except (TypeError, ValueError):
-        return ""

@@ -15,6 +15,7 @@ from heartwheel.readers.http_server.served import Served
 from heartwheel.readers.http_server.server import HttpServer
 from heartwheel.readers.http_server.tls import tls_context
 from heartwheel.settings import SettingProblem, Settings, SettingsError
+from heartwheel.settings.models import GatewaySettings
 from heartwheel.sources.gateway.app import GatewayApp, RequestBounds
 from heartwheel.sources.gateway.pace import ClientRate
 from heartwheel.sources.gateway.publisher import Publisher
@@ -36,27 +37,7 @@ class Gateway(Served):
 
     def __init__(self, settings: Settings) -> None:
         wanted, kafka, rules = settings.gateway, settings.kafka, settings.coordinator
-        problems = list[SettingProblem]()
-        tokens, tls = None, None
-        if wanted.access_file:
-            try:
-                tokens = Tokens(Path(wanted.access_file))
-            except TokensFileError as error:
-                found = SettingProblem(
-                    "gateway.access_file", str(error), f'"{wanted.access_file}"', hint=error.hint or ""
-                )
-                problems.append(found)
-        if wanted.tls_certificate:
-            try:
-                tls = tls_context(wanted.tls_certificate, wanted.tls_key)
-            except OSError as error:
-                why = (error.reason if isinstance(error, ssl.SSLError) else error.strerror) or str(error)
-                hint = "name two PEM files that this user may read: the certificate, and its key, unencrypted"
-                message = f"cannot be used with its key: {why}"
-                found = SettingProblem("gateway.tls_certificate", message, f'"{wanted.tls_certificate}"', hint=hint)
-                problems.append(found)
-        if problems:
-            raise SettingsError(problems)
+        tokens, tls = _opened_files(wanted)
         self.publisher = Publisher(
             lambda: BulkSender(
                 kafka.bootstrap_servers,
@@ -78,20 +59,21 @@ class Gateway(Served):
             tokens=tokens,
             proxies=proxies,
         )
-        server = HttpServer(
-            app,
-            host=wanted.host,
-            port=wanted.port,
-            tls=tls,
-            limits=Limits(
-                connections=wanted.connections_max,
-                per_address=wanted.connections_per_address_max,
-                body_bytes=wanted.bodies_bytes_max,
-            ),
-            exempt=proxies,
-            what="gateway",
+        super().__init__(
+            HttpServer(
+                app,
+                host=wanted.host,
+                port=wanted.port,
+                tls=tls,
+                limits=Limits(
+                    connections=wanted.connections_max,
+                    per_address=wanted.connections_per_address_max,
+                    body_bytes=wanted.bodies_bytes_max,
+                ),
+                exempt=proxies,
+                what="gateway",
+            )
         )
-        super().__init__(server)
 
     def _begin(self, stack: contextlib.ExitStack) -> None:
         stack.enter_context(self.publisher)
@@ -101,3 +83,31 @@ class Gateway(Served):
     def url(self) -> str:
         """The base URL for workers, without a slash at the end."""
         return super().url.rstrip("/")
+
+
+def _opened_files(wanted: GatewaySettings) -> tuple[Tokens | None, ssl.SSLContext | None]:
+    """Read the tokens and the certificate, where they are configured.
+
+    Raises:
+        SettingsError: with all that cannot be used.
+    """
+    problems = list[SettingProblem]()
+    tokens, tls = None, None
+    if wanted.access_file:
+        try:
+            tokens = Tokens(Path(wanted.access_file))
+        except TokensFileError as error:
+            value, hint = f'"{wanted.access_file}"', error.hint or ""
+            problems.append(SettingProblem("gateway.access_file", str(error), value, hint=hint))
+    if wanted.tls_certificate:
+        try:
+            tls = tls_context(wanted.tls_certificate, wanted.tls_key)
+        except OSError as error:
+            why = (error.reason if isinstance(error, ssl.SSLError) else error.strerror) or str(error)
+            hint = "name two PEM files that this user may read: the certificate, and its key, unencrypted"
+            message = f"cannot be used with its key: {why}"
+            value = f'"{wanted.tls_certificate}"'
+            problems.append(SettingProblem("gateway.tls_certificate", message, value, hint=hint))
+    if problems:
+        raise SettingsError(problems)
+    return tokens, tls

@@ -19,7 +19,8 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 
 from heartwheel.base.worker import Worker
 from heartwheel.engine.runtime.driver.skew import BrokerClocks
-from heartwheel.kafka.client import connect
+from heartwheel.engine.runtime.driver.tick_errors import NO_ANSWER, NO_LEADER, reason_of
+from heartwheel.kafka.client import close_producer, connect
 from heartwheel.kafka.security import client_settings
 from heartwheel.wire.job import SilentPartition, TickerState
 from heartwheel.wire.tick import Tick, encode_tick
@@ -39,19 +40,6 @@ _METADATA_AGE_MS: Final = 2_000
 _POLL_S: Final = 0.02
 _BACKOFF_S: Final = 0.2
 
-_REASONS: Final = {
-    "TopicAuthorizationFailedError": "the job may not write to the topic: it needs the ACL Write on it",
-    "ClusterAuthorizationFailedError": "the cluster refuses the job: it needs the ACL Write on the topic",
-    "NotEnoughReplicasError": "fewer replicas are in sync than min.insync.replicas asks for",
-    "NotEnoughReplicasAfterAppendError": "fewer replicas are in sync than min.insync.replicas asks for",
-    "NotLeaderForPartitionError": "the partition changes its leader",
-    "LeaderNotAvailableError": "the partition has no leader",
-    "KafkaTimeoutError": "its leader does not answer",
-    "KafkaConnectionError": "its leader cannot be reached",
-    "UnknownTopicOrPartitionError": "the topic is missing",
-}
-
-_NO_LEADER: Final = _REASONS["LeaderNotAvailableError"]
 THROTTLED: Final = "a quota of the cluster holds the job's user back"
 CLIENT_ID: Final = "heartwheel-ticker"
 """By which quotas and the broker's figures know it, unless `client.id` of `[kafka.client]` says otherwise."""
@@ -195,8 +183,8 @@ class Ticker:
             return "no connection yet"
         led = producer._metadata.available_partitions_for_topic(self._topic)  # noqa: SLF001 - there is no public way
         if led is not None and number not in led:
-            return _NO_LEADER
-        return THROTTLED if self.throttled_ms() else _REASONS["KafkaTimeoutError"]
+            return NO_LEADER
+        return THROTTLED if self.throttled_ms() else NO_ANSWER
 
     def throttled_ms(self) -> float:
         """Return for how long the brokers have throttled this client lately, as a quota is exceeded, ms."""
@@ -210,7 +198,7 @@ class Ticker:
             try:
                 due_s = self._turn(due_s)
             except Exception as error:  # noqa: BLE001 - whatever it is, ticks must go on, and it is said in the state
-                self._trouble = _reason_of(error)
+                self._trouble = reason_of(error)
                 _log.debug("the ticker stumbled", exc_info=True)
                 self._worker.wait(_BACKOFF_S)
             self._worker.wait(max(0.005, min(_POLL_S, due_s - self._now_s())))
@@ -256,7 +244,7 @@ class Ticker:
                 self._failed += 1
                 self._clocks.forget(number)
                 late = isinstance(error, KafkaTimeoutError)
-                part.reason = self._why_late(number) if late else _reason_of(error)
+                part.reason = self._why_late(number) if late else reason_of(error)
                 stuck |= late
         return stuck
 
@@ -286,7 +274,7 @@ class Ticker:
             )
             made.partitions_for(self._topic)
         except Exception as error:  # noqa: BLE001 - said in the state; the next turn tries again
-            self._trouble = _reason_of(error)
+            self._trouble = reason_of(error)
             self._worker.wait(_BACKOFF_S)
         else:
             self._next = made
@@ -308,12 +296,4 @@ class Ticker:
         if producer is None:
             return
         with contextlib.suppress(KafkaError, OSError):
-            try:
-                producer.close(timeout=0.5)
-            except KafkaError:
-                producer._sender.force_close()  # noqa: SLF001 - there is no public way to say it
-
-
-def _reason_of(error: BaseException) -> str:
-    name = type(error).__name__
-    return _REASONS.get(name, name)
+            close_producer(producer, timeout_s=0.5)
