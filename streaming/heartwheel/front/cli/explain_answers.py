@@ -87,8 +87,10 @@ _ALWAYS: Final = ("group", "now", "out", "rebalances")
 
 
 def _row(group: GroupSummary) -> dict[str, str]:
+    from heartwheel.wire.explained import Happened
+
     kicks = dict(group.kicks)
-    polls, pending = kicks.pop("poll_timeout", 0), kicks.pop("pending_expired", 0)
+    polls, pending = kicks.pop(Happened.POLL_TIMEOUT, 0), kicks.pop(Happened.PENDING_EXPIRED, 0)
     worst = max(group.worst.items(), key=lambda each: each[1], default=None)
     return {
         "group": plain(group.group_id or "(not named)"),

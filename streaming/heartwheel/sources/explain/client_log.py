@@ -13,6 +13,7 @@ from heartwheel.sources.explain.explanation import advice_of, explain, leave_rea
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
+from heartwheel.wire.verdicts import ExpiryReason
 
 LINES_MAX: Final = 200_000
 """Most lines that are kept of one log."""
@@ -27,9 +28,9 @@ _REFUSED: Final = (
 )
 """Why a request of a known member was refused (`GroupCoordinator.validateCurrentMember`)."""
 _KINDS: Final = {
-    ClientSaid.POLL_TIMEOUT: (Happened.POLL_TIMEOUT, "poll_timeout"),
-    ClientSaid.REMOVED: (Happened.REMOVED, "not_a_member"),
-    ClientSaid.NO_ANSWER: (Happened.NO_ANSWER, "no_answer"),
+    ClientSaid.POLL_TIMEOUT: (Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT),
+    ClientSaid.REMOVED: (Happened.REMOVED, ExpiryReason.NOT_A_MEMBER),
+    ClientSaid.NO_ANSWER: (Happened.NO_ANSWER, ExpiryReason.NO_ANSWER),
 }
 
 
@@ -129,7 +130,7 @@ class ClientLog:
         last = client.last
         near = last is not None and time_ms - last.time_ms <= _SAME_MS
         if kind is ClientSaid.LEFT:
-            polled = leave_reason(words) == "poll_timeout"
+            polled = leave_reason(words) == ExpiryReason.POLL_TIMEOUT
             warned = self._poll_timeout_of(client, time_ms)
             if warned is not None:
                 warned.member_id, warned.group_id = client.member_id, client.group_id

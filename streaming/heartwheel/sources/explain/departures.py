@@ -12,14 +12,15 @@ from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.groups import WatchedGroup
 from heartwheel.sources.explain.watch import FollowedLog
 from heartwheel.wire.explained import Happened
+from heartwheel.wire.verdicts import ExpiryReason
 
 _AT_ONCE_MS: Final = 150
 _RECENT_LOAD_MS: Final = 120_000
 _FENCED: Final[Sequence[tuple[re.Pattern[str], Happened, str]]] = (
-    (re.compile(r"the member session expired"), Happened.EXPIRED, "session_timeout"),
-    (re.compile(r"it failed to transition from epoch"), Happened.REVOCATION_TIMEOUT, "revocation_timeout"),
-    (re.compile(r".*failed to join within"), Happened.REMOVED_AT_REBALANCE, "rebalance_timeout"),
-    (re.compile(r".*failed to sync within"), Happened.SYNC_TIMEOUT, "sync_timeout"),
+    (re.compile(r"the member session expired"), Happened.EXPIRED, ExpiryReason.SESSION_TIMEOUT),
+    (re.compile(r"it failed to transition from epoch"), Happened.REVOCATION_TIMEOUT, ExpiryReason.REVOCATION_TIMEOUT),
+    (re.compile(r".*failed to join within"), Happened.REMOVED_AT_REBALANCE, ExpiryReason.REBALANCE_TIMEOUT),
+    (re.compile(r".*failed to sync within"), Happened.SYNC_TIMEOUT, ExpiryReason.SYNC_TIMEOUT),
 )
 _TIMEOUT_MS: Final = re.compile(r"within (\d{1,10})ms")
 _EPOCH: Final = re.compile(r"from epoch (-?\d{1,10})\b")
@@ -34,7 +35,7 @@ class LoggedDepartures:
     def failed(self, fact: Fact) -> None:
         """Note that a member's timer ran out."""
         group = self._watch.group(fact)
-        self._watch.out(fact, group, Happened.EXPIRED, "session_timeout", explanation=_late(fact, group))
+        self._watch.out(fact, group, Happened.EXPIRED, ExpiryReason.SESSION_TIMEOUT, explanation=_late(fact, group))
 
     def fenced(self, fact: Fact) -> None:
         """Note that a member of a group with epochs was fenced."""
@@ -61,7 +62,7 @@ class LoggedDepartures:
         group = self._watch.group(fact)
         if group.member(fact.member_id).left_pending:
             return  # the old coordinator logs this also for a pending member that has left
-        self._watch.out(fact, group, Happened.PENDING_EXPIRED, "pending_timeout", causes=False)
+        self._watch.out(fact, group, Happened.PENDING_EXPIRED, ExpiryReason.PENDING_TIMEOUT, causes=False)
 
     def pending_left(self, fact: Fact) -> None:
         """Note that a pending member left."""
@@ -73,7 +74,7 @@ class LoggedDepartures:
         """Note that a member left."""
         group = self._watch.group(fact)
         reason = leave_reason(fact.words)
-        kind = Happened.POLL_TIMEOUT if reason == "poll_timeout" else Happened.LEFT
+        kind = Happened.POLL_TIMEOUT if reason == ExpiryReason.POLL_TIMEOUT else Happened.LEFT
         emptied = group.emptied
         if emptied is None or fact.time_ms - emptied.time_ms > _AT_ONCE_MS:
             self._watch.out(fact, group, kind, reason, words=fact.words)
@@ -93,7 +94,7 @@ class LoggedDepartures:
         group = self._watch.group(fact)
         for member_id in fact.members:
             event = self._watch.out(
-                fact, group, Happened.REMOVED_AT_REBALANCE, "rebalance_timeout", member_id=member_id
+                fact, group, Happened.REMOVED_AT_REBALANCE, ExpiryReason.REBALANCE_TIMEOUT, member_id=member_id
             )
             if group.open is not None:
                 event.duration_ms = max(0, fact.time_ms - group.open.started_ms)

@@ -9,6 +9,7 @@ from typing import Final
 from heartwheel.base.phrases import length, setting
 from heartwheel.readers.live.why import advice
 from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.verdicts import ExpiryReason
 
 SETTING: Final = {
     "classic": "session.timeout.ms",
@@ -36,7 +37,7 @@ UNSAID: Final = "no reason given (closed, or a poll timeout)"
 def leave_reason(words: str) -> str:
     """Return a code for why a member left, by its own words: poll_timeout, unsubscribed, closed, or left."""
     if _POLL.search(words):
-        return "poll_timeout"
+        return ExpiryReason.POLL_TIMEOUT
     if _UNSUBSCRIBED.search(words):
         return "unsubscribed"
     return "closed" if _CLOSED.search(words) else "left"
@@ -71,12 +72,12 @@ _ELSEWHERE: Final[Mapping[Happened, str]] = {
 """What a consumer's own log cannot show, and where to look for it."""
 
 _TIMERS: Final[Mapping[Happened, str]] = {
-    Happened.EXPIRED: "session_timeout",
-    Happened.REMOVED_AT_REBALANCE: "rebalance_timeout",
-    Happened.SYNC_TIMEOUT: "sync_timeout",
-    Happened.REVOCATION_TIMEOUT: "revocation_timeout",
-    Happened.PENDING_EXPIRED: "pending_timeout",
-    Happened.POLL_TIMEOUT: "poll_timeout",
+    Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,
+    Happened.REMOVED_AT_REBALANCE: ExpiryReason.REBALANCE_TIMEOUT,
+    Happened.SYNC_TIMEOUT: ExpiryReason.SYNC_TIMEOUT,
+    Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
+    Happened.PENDING_EXPIRED: ExpiryReason.PENDING_TIMEOUT,
+    Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
 }
 
 
@@ -102,7 +103,7 @@ def _expired(event: ExplainedEvent) -> list[str]:
     sentence = (
         f"No heartbeat of it reached the coordinator for its session timeout{limit} ({SETTING[event.group_type]})."
     )
-    return [sentence, *event.explanation, *advice("session_timeout", event.group_type)]
+    return [sentence, *event.explanation, *advice(ExpiryReason.SESSION_TIMEOUT, event.group_type)]
 
 
 def _not_joined(event: ExplainedEvent) -> list[str]:
@@ -111,7 +112,7 @@ def _not_joined(event: ExplainedEvent) -> list[str]:
         f"Its group rebalanced, and it did not join again{took}: the longest that any member of the group may take "
         "(max.poll.interval.ms of a consumer, rebalance.timeout.ms of a Connect worker)."
     )
-    return [sentence, *advice("rebalance_timeout")]
+    return [sentence, *advice(ExpiryReason.REBALANCE_TIMEOUT)]
 
 
 def _not_synced(_event: ExplainedEvent) -> list[str]:
@@ -120,18 +121,18 @@ def _not_synced(_event: ExplainedEvent) -> list[str]:
         "timeout of its "
         "group (max.poll.interval.ms)."
     )
-    return [sentence, *advice("sync_timeout")]
+    return [sentence, *advice(ExpiryReason.SYNC_TIMEOUT)]
 
 
 def _not_revoked(event: ExplainedEvent) -> list[str]:
-    return [f"The broker says: {event.reason_text}.", *advice("revocation_timeout")]
+    return [f"The broker says: {event.reason_text}.", *advice(ExpiryReason.REVOCATION_TIMEOUT)]
 
 
 def _pending(_event: ExplainedEvent) -> list[str]:
     sentence = (
         "It was handed a member id and did not come back with it within its session timeout (session.timeout.ms)."
     )
-    return [sentence, *advice("pending_timeout")]
+    return [sentence, *advice(ExpiryReason.PENDING_TIMEOUT)]
 
 
 def _poll(event: ExplainedEvent) -> list[str]:
@@ -149,7 +150,7 @@ def _poll(event: ExplainedEvent) -> list[str]:
                 "subscribes again looks the same."
             ),
         ]
-    return [*sentences, *advice("poll_timeout")]
+    return [*sentences, *advice(ExpiryReason.POLL_TIMEOUT)]
 
 
 def _left(event: ExplainedEvent) -> list[str]:

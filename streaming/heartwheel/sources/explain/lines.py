@@ -9,19 +9,20 @@ from heartwheel.base.phrases import count, length
 from heartwheel.base.plain import plain
 from heartwheel.sources.explain.explanation import UNSAID
 from heartwheel.wire.explained import BROKERS, OUT, ExplainedEvent, Happened
+from heartwheel.wire.verdicts import ExpiryReason
 
 _REASON: Final = {
-    "session_timeout": "session timeout",
+    ExpiryReason.SESSION_TIMEOUT: "session timeout",
     "static_not_back": "session timeout: its static member did not come back",
-    "rebalance_timeout": "did not join the rebalance in time",
-    "sync_timeout": "did not fetch its assignment in time",
-    "revocation_timeout": "did not give up partitions in time",
-    "not_a_member": "unknown member: the coordinator no longer knew this consumer",
+    ExpiryReason.REBALANCE_TIMEOUT: "did not join the rebalance in time",
+    ExpiryReason.SYNC_TIMEOUT: "did not fetch its assignment in time",
+    ExpiryReason.REVOCATION_TIMEOUT: "did not give up partitions in time",
+    ExpiryReason.NOT_A_MEMBER: "unknown member: the coordinator no longer knew this consumer",
     "other_generation": "the coordinator knew this consumer in another generation or epoch",
     "instance_taken": "another consumer has its group.instance.id",
-    "no_answer": "no answer to its heartbeats for its session timeout",
-    "pending_timeout": "asked to join and did not come back",
-    "poll_timeout": "took itself out: poll timeout",
+    ExpiryReason.NO_ANSWER: "no answer to its heartbeats for its session timeout",
+    ExpiryReason.PENDING_TIMEOUT: "asked to join and did not come back",
+    ExpiryReason.POLL_TIMEOUT: "took itself out: poll timeout",
     "closed": "closed",
     "unsubscribed": "unsubscribed",
     "left": f"left by itself, {UNSAID}",

@@ -18,6 +18,7 @@ from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _SHOWN_MAX: Final = 50
 _OFFENDERS_MAX: Final = 5
+_SLOW: Final = (Happened.POLL_TIMEOUT, Happened.REMOVED_AT_REBALANCE, Happened.REVOCATION_TIMEOUT)
 _LINES: Final = {
     Happened.LEFT: "left",
     Happened.TEMPORARILY_LEFT: "left",
@@ -90,7 +91,7 @@ def _troubles(group: GroupSummary) -> Iterator[Trouble]:
     if often and often[0].count >= FLAPS_MIN:
         words = f"{often[0].member_id} was out {count(often[0].count, 'time')}"
         yield Trouble(kind=TroubleKind.FLAPPING, words=words, count=often[0].count, offenders=often)
-    slow = sum(group.kicks.get(kind, 0) for kind in ("poll_timeout", "removed_at_rebalance", "revocation_timeout"))
+    slow = sum(group.kicks.get(kind, 0) for kind in _SLOW)
     if slow >= LATE_POLLS_MIN:
         words = f"{count(slow, 'member')} did not poll in time"
         yield Trouble(kind=TroubleKind.LATE_POLLS, words=words, count=slow, offenders=often)

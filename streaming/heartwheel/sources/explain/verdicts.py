@@ -10,7 +10,7 @@ from heartwheel.readers.live.why import advice
 from heartwheel.sources.explain.explanation import SETTING
 from heartwheel.sources.explain.summary import OUR_WORDS, Enough, GroupSummary, LogSummary
 from heartwheel.wire.explained import Happened
-from heartwheel.wire.verdicts import EPOCH_KINDS
+from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason
 
 _WORST_TIMES: Final = 2
 _AT_ONCE_MS: Final = 60_000
@@ -18,12 +18,18 @@ _LEAVES_MIN: Final = 3
 _REASONS_MAX: Final = 3
 
 _OUT: Final = {
-    Happened.EXPIRED: ("session_timeout", "was thrown out by its session timeout"),
-    Happened.POLL_TIMEOUT: ("poll_timeout", "took itself out by a poll timeout"),
-    Happened.REMOVED_AT_REBALANCE: ("rebalance_timeout", "was thrown out as it did not join a rebalance in time"),
-    Happened.SYNC_TIMEOUT: ("sync_timeout", "was thrown out as it did not fetch its assignment in time"),
-    Happened.REVOCATION_TIMEOUT: ("revocation_timeout", "was thrown out as it did not give up partitions in time"),
-    Happened.PENDING_EXPIRED: ("pending_timeout", "asked to join and did not come back"),
+    Happened.EXPIRED: (ExpiryReason.SESSION_TIMEOUT, "was thrown out by its session timeout"),
+    Happened.POLL_TIMEOUT: (ExpiryReason.POLL_TIMEOUT, "took itself out by a poll timeout"),
+    Happened.REMOVED_AT_REBALANCE: (
+        ExpiryReason.REBALANCE_TIMEOUT,
+        "was thrown out as it did not join a rebalance in time",
+    ),
+    Happened.SYNC_TIMEOUT: (ExpiryReason.SYNC_TIMEOUT, "was thrown out as it did not fetch its assignment in time"),
+    Happened.REVOCATION_TIMEOUT: (
+        ExpiryReason.REVOCATION_TIMEOUT,
+        "was thrown out as it did not give up partitions in time",
+    ),
+    Happened.PENDING_EXPIRED: (ExpiryReason.PENDING_TIMEOUT, "asked to join and did not come back"),
     Happened.REMOVED: ("", "was no longer accepted by the coordinator, and its own log does not say why"),
     Happened.NO_ANSWER: ("", "got no answer to its heartbeats for its session timeout, and was likely thrown out"),
 }
@@ -68,14 +74,14 @@ def verdict_of(group: GroupSummary) -> list[str]:
     elif group.blocked:
         name, times = _most(group.blocked)[0]
         what = [f"Nobody was thrown out, but rebalances waited for {name} {_times(times).lower()}."]
-        do = advice("rebalance_timeout")[-1:]
+        do = advice(ExpiryReason.REBALANCE_TIMEOUT)[-1:]
     elif group.storms:
         causes = f": {_causes(group)}" if group.whole else ""
         what = [f"Nobody was thrown out, but the group rebalanced again and again{causes}."]
         do = [_STATIC]
     elif group.kicks:
         what = [f"{_times(group.kicks[Happened.PENDING_EXPIRED])} a client asked to join and did not come back."]
-        do = advice("pending_timeout")[-1:]
+        do = advice(ExpiryReason.PENDING_TIMEOUT)[-1:]
     else:
         what, do = ["Nobody was thrown out." if group.from_coordinator else _NOT_TOLD], []
     return [*_stands(group), *what, *_left(group), *_cost(group), *do]

@@ -9,6 +9,7 @@ from typing import Final
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.groups import Groups, LoggedMember, WatchedGroup
 from heartwheel.wire.explained import KICKS, Evidence, ExplainedEvent, Happened
+from heartwheel.wire.verdicts import ExpiryReason
 
 _CAUSES_MAX: Final = 100
 _UNNAMED_MAX: Final = 10_000
@@ -149,7 +150,7 @@ class FollowedLog:
 
         An event that was returned already is returned once more, with the same evidence.
         """
-        event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, "poll_timeout", "likely"
+        event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT, "likely"
         event.times_out = times_out
         if not self.held or event.time_ms < self.held[0].time_ms:
             event.explanation = []
