@@ -63,7 +63,8 @@ class GroupMachine:
         Args:
             event: the request.
             append_ms: append time of its record, epoch ms.
-            fingerprint: `heartwheel.wire.events.fingerprint` of the event, for heartbeats on the way to the fast path.
+            fingerprint: `heartwheel.wire.event_codec.fingerprint` of the event, for heartbeats on the way to the fast
+                path.
 
         Returns:
             What the coordinator would have answered.

@@ -1,7 +1,8 @@
 """Hold all that the engine wrote against what the audit's rules derive from the log: of every group, every verdict.
 
-The judge of presence groups (`heartwheel.kafka.judge`) says their rule in a few lines. This one knows Kafka's protocol
-too: joins, syncs, static members and rebalances. It runs the rules of the audit, which are none of the engine's.
+The judge of presence groups (`heartwheel.proof.members.judge`) says their rule in a few lines. This one knows Kafka's
+protocol too: joins, syncs, static members and rebalances. It runs the rules of the audit, which are none of the
+engine's.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def properties_file(properties: Mapping[str, str]) -> Iterator[None]:
     """Keep some properties, for a JVM that is started in the block, in a file that only this user can read.
 
     The file is gone at the end of the block. A command line can be read by every user of the machine for as long as
-    the process runs (`test_secured_kafka.py`).
+    the process runs (`test_secret_properties_of_spark_travel_in_a_file_of_ours_alone`).
 
     Args:
         properties: value by name; with none of them nothing is written.
