@@ -20,9 +20,10 @@ LONG_FILES = {
     "proof/audit/rules/requests.py",
     "proof/audit/timeline.py",
     "proof/testing.py",
+    "readers/live/health.py",
     "readers/metrics/catalogue.py",
     "settings/models.py",
-    "sources/tap/tap.py",
+    "sources/tap/run.py",
     "streaming/beats/heartwheel_beats/beating.py",
     "wheel/timing_wheel/wheel.py",
 }
