@@ -55,8 +55,10 @@ def started(words: list[str], folder: Path, env: dict[str, str]) -> Iterator[Non
 @pytest.mark.kafka
 @pytest.mark.parametrize(
     ("page", "heading"),
-    [("README.md", "Run it beside a cluster"), ("docs/cluster.md", "Run it beside a cluster")],
-    ids=["readme", "page"],
+    [
+        pytest.param("README.md", "Run it beside a cluster", id="readme"),
+        pytest.param("docs/cluster.md", "Run it beside a cluster", id="page", marks=pytest.mark.proof),
+    ],
 )
 def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> None:
     """On a Kafka of its own each command ends well, or works until it is stopped, in the order of the page."""
@@ -78,6 +80,7 @@ def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> 
 
 @pytest.mark.spark
 @pytest.mark.kafka
+@pytest.mark.proof
 def test_a_tap_is_started_as_its_page_says(tmp_path: Path) -> None:
     """Job and tap, with nothing added but where things are: a real consumer is passed on, and the job takes it."""
     with EmbeddedKafka(tmp_path / "broker", request_log=True) as broker, ExitStack() as running:

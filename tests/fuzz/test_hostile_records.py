@@ -62,7 +62,7 @@ def test_huge_parts_make_small_rejects(value: bytes, cause: RejectCause) -> None
 
 def test_a_huge_value_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A value above the limit costs a look at its length, however it would decode."""
-    monkeypatch.setattr("heartwheel.wire.events._decode", pytest.fail)
+    monkeypatch.setattr("heartwheel.wire.event_codec._decode", pytest.fail)
     with pytest.raises(RejectedError, match="100000000 bytes, at most 1048576"):
         decode_event(b"[" * 100_000_000)
 
