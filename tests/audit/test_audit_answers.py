@@ -8,9 +8,12 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from audit.engine_runs import engine_run
 from heartwheel.proof.testing import LogBuilder
+from heartwheel.wire.events import ACCEPTED, Event, EventType, Protocol
+from heartwheel.wire.verdict_rows import TriggerRow
 from support.answered_world import T0, lived_world
 from support.epoch_beats import EPOCHS_CONFIG, mid_life_logs, migrating_logs
 from support.heartbeat_logs import CONFIG, EXAMPLES, cuts_of, heartbeat_logs
@@ -64,3 +67,68 @@ def test_d4_answers_that_make_no_sense_are_derived_alike(
     report = run.audit(cut=data.draw(st.integers(0, len(log.records))))
     assert report.faults == {}, report.findings
     assert report.confirmed == len({each.row.id for each in run.written})
+
+
+@st.composite
+def _steady_answered_logs(draw: st.DrawFn) -> LogBuilder:
+    """Draw a log of a group whose members beat steadily and are accepted, and seem to leave or expire now and then."""
+    log, now_ms = LogBuilder(), T0
+    beats = [
+        Event(group_id="g", member_id=name, group_instance_id=draw(st.sampled_from([None, f"i-{name}"])),
+              generation_id=5, error_code=ACCEPTED)
+        for name in ("a", "b", "c")
+    ]  # fmt: skip
+    joins = [_join_of(beat, draw(st.sampled_from([1_000, 1_500, 4_000]))) for beat in beats]
+    syncs = [replace(beat, type=EventType.SYNC) for beat in beats]
+    for event in (replace(beats[0], generation_id=4), *joins, *(syncs if draw(st.booleans()) else ())):
+        log.add(now_ms, event)
+    for _ in range(draw(st.integers(5, 40))):
+        now_ms += draw(st.sampled_from([10, 300, 300, 700, 999, 1_000, 1_001]))
+        who = draw(st.sampled_from([0, 0, 0, 0, 1, 2]))
+        name, beat = beats[who].member_id, beats[who]
+        others = (
+            replace(beat, error_code=27),
+            replace(beat, type=EventType.COMMIT),
+            replace(joins[who], generation_id=6),
+            Event(group_id="g", type=EventType.LEAVE, member_id=name),
+            Event(group_id="g", type=EventType.EXPIRED, member_id=name),
+        )
+        log.add(now_ms, draw(st.sampled_from((beat,) * 12 + others)))
+    return log
+
+
+def _join_of(beat: Event, session_ms: int) -> Event:
+    return replace(beat, type=EventType.JOIN, session_timeout_ms=session_ms, rebalance_timeout_ms=9_000,
+                   protocol_type="consumer", protocols=(Protocol("range"),), leader="a")  # fmt: skip
+
+
+@given(_steady_answered_logs(), st.data())
+@settings(max_examples=EXAMPLES)
+def test_d4_steady_answered_heartbeats_are_derived_alike(log: LogBuilder, data: st.DataObject) -> None:
+    """D4: the same accepted heartbeat shows more the later it comes, and the batches it comes in change nothing."""
+    cuts = data.draw(st.one_of(cuts_of(log), st.just(list(range(len(log.records))))))
+    run = engine_run(log, clock_ms=log.records[-1].append_ms + LATER, config=CONFIG, cuts=cuts)
+    report = run.audit(cut=data.draw(st.integers(0, len(log.records))))
+    assert report.faults == {}, report.findings
+    assert report.confirmed == len({each.row.id for each in run.written})
+
+
+@pytest.mark.parametrize("instance", [None, "i"])
+def test_p3_repeated_heartbeats_end_a_join_phase_that_is_none(instance: str | None) -> None:
+    """Member b expires here, but not at the coordinator, which keeps accepting the heartbeats of a.
+
+    The first of them that comes more than a second after the expiry is the proof, also in a batch of its own.
+    """
+    log = LogBuilder()
+    beat = Event(group_id="g", member_id="a", group_instance_id=instance, generation_id=5, error_code=ACCEPTED)
+    join = _join_of(beat, session_ms=1_500)
+    for event in (replace(beat, generation_id=4), join, replace(join, member_id="b", group_instance_id=None)):
+        log.add(T0, event)
+    log.add(T0, replace(beat, type=EventType.SYNC))
+    for step in range(1, 21):
+        log.add(T0 + 300 * step - 50, beat)
+        log.beat(T0 + 300 * step + 50, "other", "c")  # b expires in a batch that has nothing of its group
+    run = engine_run(log, clock_ms=T0 + 6_100, config=CONFIG, cuts=range(len(log.records)))
+    shown = [each.row for each in run.written if isinstance(each.row, TriggerRow)][-1]
+    assert (shown.cause, shown.time_ms) == ("generation_advanced", T0 + 2_650)
+    assert run.audit().faults == {}

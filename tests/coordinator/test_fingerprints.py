@@ -13,6 +13,8 @@ ROWS = {
     "session timer moved by a commit": (STABLE_A + "A beat\n+100\nA commit", "A", True),
     "generation moved": (STABLE_A + "A beat\nA join\n= CompletingRebalance 2 A", "A", False),
     "generation moved, heartbeat unchecked": (STABLE_A + "A beat g=-1\nA join\n= CompletingRebalance 2 A", "A", True),
+    "join phase began": (STABLE_A + "A beat\nB first", "A", False),
+    "join phase began, heartbeat unchecked": (STABLE_A + "A beat g=-1\nB first", "A", True),
     "session timeout changed by a join": (STABLE_A + "A beat g=-1\nA join s=8000", "A", False),
     "same session timeout joined again": (STABLE_A + "A beat g=-1\nA join s=5000", "A", True),
     "static id replaced": (STATIC_AB + "B beat\nC static i=y p=range/roundrobin", "C", False),

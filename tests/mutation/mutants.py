@@ -41,6 +41,7 @@ _HEARTBEATS: Final = "tests/shard/test_heartbeats.py"
 _SHARD_TIES: Final = "tests/shard/test_shard_ties.py"
 _SHARD_TIME: Final = "tests/shard/test_shard_time.py"
 _OPEN_GAPS: Final = "tests/shard/test_open_gaps.py"
+_AUDIT_ANSWERS: Final = "tests/audit/test_audit_answers.py"
 _AUDIT_OUTAGES: Final = "tests/audit/test_audit_outages.py"
 _BRAKE: Final = "tests/spark/test_brake.py"
 _RENEWAL: Final = "tests/coordinator/test_renewal.py"
@@ -1711,6 +1712,24 @@ MUTANTS: Final = (
         "if False]",
         "P3",
         f"{_PROOF}::test_p3_member_whose_session_ended_sooner_at_the_coordinator_is_not_missed",
+    ),
+    Mutant(
+        "a heartbeat from before a join phase may be repeated unseen in it",
+        f"{_ENGINE}/engine/rules/classic/rebalance.py",
+        "    ctx.transition_to(GroupState.PREPARING_REBALANCE)\n"
+        "    # A heartbeat that was accepted in another state may show later that no join phase runs.\n"
+        "    ctx.clear_checked_fingerprints()\n",
+        "    ctx.transition_to(GroupState.PREPARING_REBALANCE)\n",
+        "P3",
+        f"{_AUDIT_ANSWERS}::test_p3_repeated_heartbeats_end_a_join_phase_that_is_none",
+    ),
+    Mutant(
+        "a heartbeat that was accepted although members join may be repeated unseen",
+        f"{_ENGINE}/engine/rules/classic/heartbeat.py",
+        "member.session_timeout_ms and not (preparing and event.error_code == ACCEPTED)",
+        "member.session_timeout_ms",
+        "P3",
+        f"{_AUDIT_ANSWERS}::test_p3_repeated_heartbeats_end_a_join_phase_that_is_none",
     ),
     Mutant(
         "a line of the coordinator's own log expires a member in the middle of its session",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from heartwheel.engine.rules.answer import Answer
 from heartwheel.engine.rules.context import Context
 from heartwheel.engine.rules.model import GroupState
-from heartwheel.wire.events import UNCHECKED_GENERATION, Event
+from heartwheel.wire.events import ACCEPTED, UNCHECKED_GENERATION, Event
 
 
 def heartbeat(ctx: Context, event: Event, fingerprint: int) -> Answer:
@@ -21,10 +21,12 @@ def heartbeat(ctx: Context, event: Event, fingerprint: int) -> Answer:
         return refusal
     _reset(ctx, event)
     member = ctx.group.members[event.member_id]
-    # From here on the same heartbeat only moves the deadline, whatever state the group is in.
-    member.fingerprint = fingerprint if member.session_timeout_ms else 0
-    member.fingerprint_generation = event.generation_id
     preparing = ctx.group.state is GroupState.PREPARING_REBALANCE
+    # From here on the same heartbeat only moves the deadline, unless the coordinator accepted it though members join:
+    # if it comes again later, it shows that no join phase runs (`heartwheel.engine.rules.proof`).
+    is_plain = member.session_timeout_ms and not (preparing and event.error_code == ACCEPTED)
+    member.fingerprint = fingerprint if is_plain else 0
+    member.fingerprint_generation = event.generation_id
     return Answer.REBALANCE_IN_PROGRESS if preparing else Answer.NONE
 
 

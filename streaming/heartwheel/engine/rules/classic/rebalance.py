@@ -47,6 +47,8 @@ def prepare_rebalance(ctx: Context, reason: str, cause: Cause) -> None:
     )
     group.rebalance_started_ms = ctx.now_ms
     ctx.transition_to(GroupState.PREPARING_REBALANCE)
+    # A heartbeat that was accepted in another state may show later that no join phase runs.
+    ctx.clear_checked_fingerprints()
     if initial:
         delay_ms = ctx.config.group_initial_rebalance_delay_ms
         _schedule_initial_join(ctx, delay_ms, max((timeout_ms or 0) - delay_ms, 0))
