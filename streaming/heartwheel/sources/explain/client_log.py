@@ -66,7 +66,8 @@ class ClientLog:
         self._zone_assumed = False
         self._kept: list[_Line] = []
         self._clients: dict[tuple[str, str], _Client] = {}
-        self._events: list[ExplainedEvent] = []
+        # By identity, so that a removal that is merged costs no search: a client may write as many as it likes.
+        self._events: dict[int, ExplainedEvent] = {}
         self.matched = 0
         """Lines about a group."""
 
@@ -97,7 +98,7 @@ class ClientLog:
         only = groups.pop() if len(groups) == 1 else ""
         for line in self._kept:
             self._take(line, self._client(line.group_id or only, line.client_id))
-        for event in sorted(self._events, key=lambda each: each.time_ms):
+        for event in sorted(self._events.values(), key=lambda each: each.time_ms):
             event.explanation, event.advice = explain(event), advice_of(event)
             yield event
 
@@ -159,7 +160,7 @@ class ClientLog:
         """Return the words of a removal after missing answers, of which it makes one event: a membership ends once."""
         if unanswered.returned_ms is not None:
             return words
-        self._events.remove(unanswered)
+        del self._events[id(unanswered)]
         return f'{words}, {length(time_ms - unanswered.time_ms)} after "{unanswered.reason_text}"'
 
     def _poll_timeout_of(self, client: _Client, time_ms: int) -> ExplainedEvent | None:
@@ -202,7 +203,7 @@ class ClientLog:
             certainty="likely" if kind is Happened.NO_ANSWER else "certain",
             evidence=Evidence(self._name, line.number),
         )
-        self._events.append(event)
+        self._events[id(event)] = event
         return event
 
     def _client(self, group_id: str, client_id: str) -> _Client:
