@@ -32,6 +32,7 @@ from heartwheel.front.cli.inspect_state import CheckpointView, decode_shard
 from heartwheel.front.demo.folder import fresh_folder
 from heartwheel.front.demo.lines import RollUp, expiration_line
 from heartwheel.front.demo.tally import Tally
+from heartwheel.proof.audit.findings import Finding, FindingKind
 from heartwheel.proof.testing import LogBuilder, read_records
 from heartwheel.readers.live.now import View
 from heartwheel.readers.live.picture import Picture
@@ -234,17 +235,23 @@ def test_demo(tmp_path: Path, printed: Read) -> None:
     text = printed()
     assert is_harmless(text)
     assert text.count("owned") >= 4
-    silence = {"member_id": EVIL, "group_id": EVIL, "deadline_ms": T0}
-    report: dict[str, Any] = dict.fromkeys(
-        ("heartbeats", "members", "killed", "expected", "expired", "false", "missed", "duplicates"), 1
-    ) | {"lateness_ms": {"p50": 1, "p99": 1, "max": 1}, "first_expiration_s": 1, "ok": False}
-    rows = {"begun": 1, "written": 1, "expected": 1, "false": 1, "missed": 1}
-    report |= {"rebalances": rows, "arrivals": rows, "unread": 0, "fed": {"unknown": 0}}
+    finding = msgspec.to_builtins(
+        Finding(kind=FindingKind.FALSE, topic="expirations", group_id=EVIL, member_id=EVIL, time_ms=T0, detail=EVIL)
+    )
+    numbers = ("members", "killed", "expected", "expired", "false", "missed", "duplicates", "triggers_expected")
+    report: dict[str, Any] = dict.fromkeys((*numbers, "heartbeats", "triggers_written", "rebalances_begun"), 1) | {
+        "lateness_ms": {"p50": 1, "p99": 1, "max": 1},
+        "first_expiration_s": 1,
+        "ok": False,
+        "unread": 0,
+        "fed": {"unknown": 0},
+        "findings": [finding],
+    }
     with fresh_folder(tmp_path / "demo") as place:
-        show_judgement(report | {"examples_false": [silence], "examples_missed": [silence]}, place)
+        show_judgement(report, place)
     text = printed()
     assert is_harmless(text)
-    assert text.count("owned") == 4
+    assert text.count("owned") == 3
 
 
 @pytest.mark.parametrize("words", [["--once"], ["--json"]])

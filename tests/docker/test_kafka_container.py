@@ -12,9 +12,9 @@ from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
 from heartwheel.proof.members.feeder import Feeder
-from heartwheel.proof.members.judge import SentHeartbeats
 from heartwheel.proof.members.schedule import FeedPlan
 from kafka import KafkaProducer
+from support.silences import SentHeartbeats
 
 if TYPE_CHECKING:
     from support.kafka_container import KafkaContainer

@@ -6,8 +6,8 @@ import subprocess
 import sys
 from collections.abc import Iterable
 
-from heartwheel.proof.members.judge import SentHeartbeats
 from support.job import Job, Topics
+from support.silences import SentHeartbeats
 
 
 def assert_exact(job: Job, *, due: Iterable[str], members: int) -> None:

@@ -36,6 +36,9 @@ DEMO_DEFAULTS: Final[Mapping[str, str]] = {
 }
 """What the demo takes where nobody set anything: for one small machine, and so that there is something to see."""
 
+_FINDINGS_MAX: Final = 1_000
+_FINDINGS_SHOWN: Final = 20
+
 
 def demo(
     *,
@@ -161,7 +164,7 @@ def _run(
             tally,
             screen,
             plan=plan,
-            audited=audit_config(settings),
+            audited=audit_config(settings, examples_max=_FINDINGS_MAX),
             jars=spark_jars,
             on_live=when_live(page, screen, gateway.url),
         )
@@ -200,7 +203,7 @@ def _first(after_s: float | None) -> str:
 
 
 def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
-    late, rebalances = report["lateness_ms"], report["rebalances"]
+    late = report["lateness_ms"]
     rows = {
         "heartbeats": f"{report['heartbeats']:,}",
         "members": f"{report['members']:,}",
@@ -210,9 +213,8 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
         "false": f"{report['false']:,}",
         "missed": f"{report['missed']:,}",
         "duplicates": f"{report['duplicates']:,}",
-        "rebalances begun": f"{rebalances['begun']:,}",
-        "rows of rebalances": _judged(rebalances),
-        "rows of arrivals": _judged(report["arrivals"]),
+        "rebalances begun": f"{report['rebalances_begun']:,}",
+        "rows of triggers": f"{report['triggers_written']:,} of {report['triggers_expected']:,}",
         "lateness p50, p99, max": f"{late['p50']:,} ms, {late['p99']:,} ms, {late['max']:,} ms",
         "first expiration seen": _first(report["first_expiration_s"]),
     }
@@ -226,15 +228,6 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
     stdout().print(table, markup=False)
     verdict = "nobody was expired wrongly, nobody was missed" if report["ok"] else "something is wrong, see above"
     stderr().print(f"{verdict}; next: heartwheel inspect --checkpoint {_shown(place.checkpoint)}", markup=False)
-    for name in ("false", "missed"):
-        for one in report[f"examples_{name}"]:
-            who = f"{one['member_id']} of {one['group_id']}" if one["member_id"] else one["group_id"]
-            words = " ".join(str(one[each]) for each in ("type", "detail") if one.get(each))
-            at_ms = one.get("deadline_ms", one.get("time_ms"))
-            stderr().print(plain(f"{name}: {who}, {at_ms} {words}".rstrip()))
-
-
-def _judged(figures: Mapping[str, int]) -> str:
-    return (
-        f"{figures['written']:,} of {figures['expected']:,}, {figures['false']:,} false, {figures['missed']:,} missed"
-    )
+    for one in report["findings"][:_FINDINGS_SHOWN]:
+        who = " of ".join(each for each in (one["member_id"], one["group_id"]) if each)
+        stderr().print(plain(f"{one['kind']}: {who}, {one['time_ms']} {one['detail']}"))

@@ -9,7 +9,8 @@ import msgspec
 from heartwheel.base.percentiles import percentile
 from heartwheel.front.demo.judge import DemoJudgement
 from heartwheel.front.demo.tally import Tally
-from heartwheel.front.demo.verdicts_judged import Compared
+from heartwheel.proof.audit.feed import AuditedTopic
+from heartwheel.proof.audit.findings import FindingKind
 from heartwheel.proof.members.truth import Summary
 from heartwheel.settings import Settings
 
@@ -23,23 +24,24 @@ def report_of(settings: Settings, judged: DemoJudgement, fed: Summary, tally: Ta
         fed: what the feeder did.
         tally: what came back.
     """
-    late, presence, verdicts = judged.lateness_ms, judged.presence, judged.verdicts
-    classic, first_s = verdicts.expirations, tally.first_expiration_s
+    late, report = judged.lateness_ms, judged.report
+    first_s = tally.first_expiration_s
     return {
         # A record whose fate nobody knows may be a member's last one, and then the truth about it is not the log's.
-        "ok": judged.ok and (not presence.unread or fed.unknown > 0),
-        "heartbeats": verdicts.fed,
+        "ok": report.ok and (not judged.unread or fed.unknown > 0),
+        "heartbeats": fed.acknowledged,
         "members": fed.members,
-        "killed": presence.killed,
-        "expected": presence.expected + classic.expected,
-        "expired": presence.expired + classic.written,
-        "false": presence.false + classic.false,
-        "missed": presence.missed + classic.missed,
-        "duplicates": presence.duplicates,
-        "conflicting": presence.conflicting,
-        "unread": presence.unread,
-        "rebalances": {"begun": verdicts.begun} | _figures(verdicts.rebalances),
-        "arrivals": _figures(verdicts.arrivals),
+        "killed": judged.killed,
+        "expected": judged.expected(AuditedTopic.EXPIRATIONS),
+        "expired": judged.expired,
+        "triggers_expected": judged.expected(AuditedTopic.TRIGGERS),
+        "triggers_written": judged.triggers,
+        "rebalances_begun": judged.begun,
+        "false": judged.false,
+        "missed": report.faults.get(FindingKind.MISSED, 0),
+        "duplicates": report.repeated,
+        "conflicting": report.faults.get(FindingKind.DUPLICATE, 0),
+        "unread": judged.unread,
         "lateness_ms": {
             "p50": percentile(late, 0.5),
             "p90": percentile(late, 0.9),
@@ -58,23 +60,5 @@ def report_of(settings: Settings, judged: DemoJudgement, fed: Summary, tally: Ta
         "trigger_interval_ms": settings.engine.trigger_interval_ms,
         "tick_interval_ms": settings.engine.tick_interval_ms,
         "seed": settings.feed.seed,
-        "examples_false": [silence._asdict() for silence in presence.examples_false] + _examples(judged, "false"),
-        "examples_missed": [silence._asdict() for silence in presence.examples_missed] + _examples(judged, "missed"),
+        "findings": [msgspec.to_builtins(each) for each in report.findings],
     }
-
-
-def _figures(compared: Compared) -> dict[str, int]:
-    return {
-        "expected": compared.expected,
-        "written": compared.written,
-        "false": compared.false,
-        "missed": compared.missed,
-    }
-
-
-def _examples(judged: DemoJudgement, kind: str) -> list[dict[str, Any]]:
-    verdicts = judged.verdicts
-    found = (
-        getattr(each, f"examples_{kind}") for each in (verdicts.expirations, verdicts.rebalances, verdicts.arrivals)
-    )
-    return [msgspec.to_builtins(fault) for faults in found for fault in faults]

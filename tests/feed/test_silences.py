@@ -1,19 +1,11 @@
-"""The judge re-derives expirations from the log alone and finds every forged one."""
+"""The tests' own rule of presence groups."""
 
 from __future__ import annotations
 
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.proof.members.judge import (
-    Judgement,
-    MeasuredLateness,
-    ObservedExpiration,
-    SentHeartbeats,
-    Silence,
-    judge,
-)
-from heartwheel.proof.members.truth import LifeLine, Turn
 from heartwheel.wire.event_codec import encode_event
 from heartwheel.wire.events import Event, EventType, Leaving
+from support.silences import SentHeartbeats, Silence
 
 T = 1000
 
@@ -35,18 +27,6 @@ def beat(member: str = "m", timeout_ms: int | None = T) -> Event:
 def silence(deadline_ms: int, member: str = "m") -> Silence:
     """Name a silence in the group of these tests."""
     return Silence("g", member, deadline_ms)
-
-
-def known(deadline_ms: int, *, member: str = "m", late_ms: int = 10, number: str = "") -> ObservedExpiration:
-    """Make an expiration that was in Kafka some time after its deadline."""
-    return ObservedExpiration(f"{member}{deadline_ms}{number}", silence(deadline_ms, member), deadline_ms + late_ms)
-
-
-def killed(last_beat_ms: int) -> LifeLine:
-    """Tell the truth about a killed member."""
-    return LifeLine(
-        turn=Turn.KILLED, group_id="g", member_id="m", session_timeout_ms=T, at_ms=0, last_beat_ms=last_beat_ms
-    )
 
 
 class TestSilences:
@@ -101,55 +81,3 @@ class TestSilences:
         join = Event(type=EventType.JOIN, group_id="g", member_id="x", session_timeout_ms=T)
         assert log((0, beat()), (1, join)).silences() == set()
         assert log((0, Event(group_id="g", member_id="m", generation_id=3))).members == 0
-
-
-class TestJudge:
-    """What a comparison finds."""
-
-    beats = log((0, beat()), (0, beat("n")), (5000, beat()))  # m: silent from 0 and from 5000; n: from 0
-    all_right = (known(T), known(6000, late_ms=30), known(T, member="n", late_ms=20))
-
-    def verdict(
-        self, *expirations: ObservedExpiration, until_ms: int = 10**6, truth: tuple[LifeLine, ...] = ()
-    ) -> Judgement:
-        """Judge expirations against the log of these tests."""
-        return judge(truth, self.beats, expirations, until_ms=until_ms)
-
-    def test_all_right(self) -> None:
-        """Every silence expired once: nothing to complain about, and lateness is measured from deadline to append."""
-        found = self.verdict(*self.all_right, truth=(killed(0),))
-        assert found.ok
-        assert (found.fed, found.members, found.killed, found.expected, found.expired) == (3, 2, 1, 3, 3)
-        assert found.lateness_ms == MeasuredLateness(p50=20, p90=30, p99=30, max=30)
-
-    def test_false_one(self) -> None:
-        """An expiration that the log does not justify is false, also if it is off by one ms."""
-        found = self.verdict(*self.all_right, known(T + 1))
-        assert (found.false, found.missed) == (1, 0)
-        assert found.examples_false == (silence(T + 1),)
-        assert not found.ok
-
-    def test_missed_one(self) -> None:
-        """A silence without expiration is missed, but only once its time has come."""
-        assert self.verdict(*self.all_right[:1], *self.all_right[2:], until_ms=5999).ok
-        found = self.verdict(*self.all_right[:1], *self.all_right[2:], until_ms=6000)
-        assert (found.false, found.missed) == (0, 1)
-        assert found.examples_missed == (silence(6000),)
-        assert not found.ok
-
-    def test_duplicate_with_the_same_id_is_allowed_with_another_not(self) -> None:
-        """P3: after a crash the same id may come again; a second id for one silence is a conflict."""
-        again = self.verdict(*self.all_right, known(T))
-        assert (again.duplicates, again.conflicting, again.ok) == (1, 0, True)
-        other = self.verdict(*self.all_right, known(T, number="-other"))
-        assert (other.duplicates, other.conflicting, other.ok) == (0, 1, False)
-
-    def test_killed_member_whose_silence_is_not_in_the_log(self) -> None:
-        """Truth and log must be of one run: a kill that the log does not show is reported."""
-        assert self.verdict(*self.all_right, truth=(killed(77),)).unread == 1
-
-    def test_nothing_expired_is_no_error(self) -> None:
-        """A run without a silence has no lateness."""
-        found = judge((), SentHeartbeats(), (), until_ms=0)
-        assert found.ok
-        assert found.lateness_ms == MeasuredLateness()
