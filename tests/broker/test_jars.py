@@ -44,12 +44,13 @@ def test_lock_line_names_the_file_of_mavens_layout() -> None:
 def test_packaged_lock_has_the_sets_and_keeps_two_clients_apart() -> None:
     """Each set is one class path: no artifact is in it twice, and broker and connector each have their own client."""
     versions = {}
-    for name in ("broker", "image", "spark", "streams", "tools"):
+    spark = ("spark", "spark-4.0", "spark-4.1", "spark-4.2", "spark-4.3")
+    for name in ("broker", "image", *spark, "streams", "tools"):
         artifacts = [jar.coordinate.rpartition(":")[0] for jar in locked_jars(name)]
         assert len(artifacts) == len(set(artifacts))
         versions[name] = {c.split(":")[2] for c in (j.coordinate for j in locked_jars(name)) if ":kafka-clients:" in c}
     assert versions["broker"] == {"4.3.1"}
-    assert versions["spark"] == {"3.9.2"}
+    assert [versions[name] for name in spark] == [{"3.9.2"}] * 5
     assert {jar.coordinate for jar in locked_jars("broker")} < {jar.coordinate for jar in locked_jars("image")}
 
 
@@ -57,7 +58,7 @@ def test_unknown_set_is_refused_with_the_known_ones() -> None:
     """A misspelt set name is an error that lists the right names."""
     with pytest.raises(JarError, match=r"'brokr'") as caught:
         locked_jars("brokr")
-    assert caught.value.hint == "it has broker, image, spark, streams, tools"
+    assert caught.value.hint == "it has broker, image, spark-4.0, spark-4.1, spark-4.2, spark-4.3, streams, tools"
 
 
 def test_fetched_once_then_offline(remote: Path, tmp_path: Path) -> None:

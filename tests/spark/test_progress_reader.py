@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
-from heartwheel.engine.runtime.driver.progress import IDLE_EVERY_S, IdleLog, Progress, ProgressReader
+import pytest
+
+from heartwheel.engine.runtime.driver.progress import IDLE_EVERY_S, IdleLog, Progress, ProgressReader, read_progress
 
 
 def _report(batch_id: int, rows: int = 4) -> dict[str, Any]:
@@ -77,3 +81,12 @@ def test_batches_that_did_nothing_make_few_lines() -> None:
     assert log.wants(_batch(heartbeats=1))
     now_s += IDLE_EVERY_S
     assert [log.wants(_batch()) for _ in range(2)] == [True, False]
+
+
+@pytest.mark.parametrize("written", [json.dumps, str], ids=["4.2", "4.0"])
+def test_offsets_are_read_as_each_pyspark_writes_them(written: Callable[[Any], str]) -> None:
+    """PySpark before 4.2 gives offsets as Python shows a dictionary, not as JSON; a missing one is no backlog."""
+    report = _report(0)
+    for latest, behind in (({"beats": {"0": 9, "1": 5}}, 4), (None, 0)):
+        report["sources"] = [{"endOffset": written({"beats": {"0": 5, "1": 5}}), "latestOffset": written(latest)}]
+        assert read_progress(report).behind == behind

@@ -35,6 +35,7 @@ from heartwheel.front.cli import (
 )
 from heartwheel.front.cli import run as run_job
 from heartwheel.front.cli.console import print_error
+from heartwheel.kafka.broker.spark_release import UnfitSparkError
 from heartwheel.settings import SettingsError
 
 _CommandLineError: Final = cast("type[Exception]", typer.BadParameter.__mro__[2])
@@ -167,7 +168,7 @@ def run(arguments: list[str] | None = None) -> int:
         if known is None:
             raise
         print_error(known)
-        return EXIT_USAGE if isinstance(error, SettingsError) else EXIT_FAILED
+        return EXIT_USAGE if isinstance(error, SettingsError | UnfitSparkError) else EXIT_FAILED
     return code if isinstance(code, int) else 0
 
 

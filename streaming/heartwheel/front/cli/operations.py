@@ -50,6 +50,9 @@ def operations(
         operations__checkpoint_location=checkpoint,
         spark__master=master,
     ).settings
+    from heartwheel.kafka.broker.jars import require_known_spark
+
+    require_known_spark()
     log_to_stderr()
     require_topics(settings, operations=True)
     jars = fetch_shown("spark")

@@ -55,6 +55,9 @@ def run(
         checkpoint__location=checkpoint,
         spark__master=master,
     ).settings
+    from heartwheel.kafka.broker.jars import require_known_spark
+
+    require_known_spark()
     log_to_stderr()
     require_topics(settings)
     if not renames_atomically(settings.checkpoint.location):

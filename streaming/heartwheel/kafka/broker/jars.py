@@ -28,6 +28,7 @@ import msgspec
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.kafka.broker.repository import Repository, RepositoryError, RepositoryTroubleError, repository_address
+from heartwheel.kafka.broker.spark_release import UnfitSparkError, connector_set, installed_spark
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are here and the bytes that are wanted, from any thread but never from two at once."""
@@ -79,17 +80,30 @@ def locked_jars(set_name: str) -> list[Jar]:
     """List the jars of one set of the packaged lock.
 
     Args:
-        set_name: `broker`, `image`, `spark`, `streams` or `tools`.
+        set_name: `broker`, `image`, `streams`, `tools`, `spark-4.2` and the like, or `spark` for the set of the PySpark
+            that is installed.
 
     Raises:
         JarError: if the lock knows no such set.
+        UnfitSparkError: `spark` was asked for, and the job does not run on the PySpark that is installed.
     """
     jars = read_lock(resources.files(__package__).joinpath("jars.lock").read_text())
-    chosen = [jar for jar in jars if set_name in jar.sets]
+    names = {name for jar in jars for name in jar.sets}
+    wanted = connector_set(names, installed_spark()) if set_name == "spark" else set_name
+    chosen = [jar for jar in jars if wanted in jar.sets]
     if not chosen:
-        known = ", ".join(sorted({name for jar in jars for name in jar.sets}))
-        raise JarError(f"the lock has no set of jars named {set_name!r}", hint=f"it has {known}")
+        raise JarError(f"the lock has no set of jars named {set_name!r}", hint=f"it has {', '.join(sorted(names))}")
     return chosen
+
+
+def require_known_spark() -> None:
+    """Refuse a PySpark that the job does not run on.
+
+    Raises:
+        UnfitSparkError: with the releases that it runs on.
+        ModuleNotFoundError: there is no PySpark.
+    """
+    locked_jars("spark")
 
 
 def default_cache_dir() -> Path:
@@ -106,7 +120,7 @@ def fetch_jars(
     """Bring one set of jars into the cache, if it is not there, and verify every byte of it.
 
     Args:
-        set_name: `broker`, `image`, `spark`, `streams` or `tools`.
+        set_name: as in `locked_jars`.
         cache_dir: the cache; `default_cache_dir()` if absent. Several processes may share it.
         offline: ask no network.
         progress: called with how many bytes of the set are here.
@@ -116,6 +130,7 @@ def fetch_jars(
 
     Raises:
         JarError: naming every jar that cannot be had, each with its cause.
+        UnfitSparkError: as in `locked_jars`.
     """
     return fetch(locked_jars(set_name), cache_dir or default_cache_dir(), offline=offline, progress=progress)
 
@@ -257,7 +272,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for name in options.sets:
             for path in fetch_jars(name, options.cache_dir, offline=options.offline):
                 sys.stdout.write(f"{path}\n")
-    except JarError as error:
+    except (JarError, UnfitSparkError) as error:
         sys.stderr.write(f"{error.report()}\n")
         return 1
     return 0

@@ -8,7 +8,7 @@ printed, for a person to look at before they replace others in `jars.lock`. The 
   need: `caffeine,commons-beanutils,commons-collections,commons-digester,commons-logging,jackson-dataformat-csv,
   jackson-dataformat-yaml,jackson-datatype-jdk8,jose4j,jspecify,kafka-tools-api,scala-reflect,snakeyaml`
 - image: the same with `jackson-dataformat-yaml` and `snakeyaml`
-- spark: its four coordinates with `--alone`, for pyspark brings the rest
+- spark-4.2 and the like: four coordinates with `--alone`, for pyspark brings the rest
 - streams: `org.apache.kafka:kafka-streams` with `--alone`: what else it needs is in `broker`, but for RocksDB, which
   only state stores need
 - tools: `org.apache.kafka:kafka-tools` with `--alone`

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import ast
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -169,9 +169,11 @@ def _behind(kafka: Any) -> int:
 
 
 def _offsets(report: Any) -> dict[tuple[str, str], int]:
-    topics = json.loads(report) if isinstance(report, str) else report
+    if isinstance(report, str):
+        # It is JSON from PySpark 4.2 on, and a dictionary as Python shows it before: texts and numbers read alike.
+        report = ast.literal_eval(report) if report not in {"null", "None"} else {}
     return {
         (topic, partition): int(offset)
-        for topic, partitions in (topics or {}).items()
+        for topic, partitions in (report or {}).items()
         for partition, offset in partitions.items()
     }

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import pyspark
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
@@ -22,13 +23,20 @@ from heartwheel.base.private import is_trustworthy, private_folder
 from heartwheel.engine.runtime.driver.secret_properties import properties_file
 from heartwheel.engine.runtime.driver.shipping import ship_code
 from heartwheel.engine.runtime.map.frames import FRAME_SETTINGS
+from heartwheel.kafka.broker.jars import require_known_spark
 from heartwheel.kafka.broker.java import find_java
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
 from heartwheel.settings.locations import is_local, runs_elsewhere
 from heartwheel.settings.secret import HIDDEN_NAMES
 
-_LOCAL_FILES: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_STREAMING: Final = "org.apache.spark.sql.execution.streaming"
+# Spark 4.1 has moved the class.
+_LOCAL_FILES: Final = (
+    f"{_STREAMING}.FileSystemBasedCheckpointFileManager"
+    if pyspark.__version__.startswith("4.0.")
+    else f"{_STREAMING}.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 
 _JVM_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _CLASS_PATH: Final = "spark.driver.extraClassPath"
@@ -160,8 +168,10 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
 
     Raises:
         JavaError: no Java was found, or only one that is too old.
+        UnfitSparkError: the job does not run on this release of Spark.
         HeartwheelError: Spark's JVM did not start for another cause.
     """
+    require_known_spark()
     if _PYTHON in conf:
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
