@@ -6,7 +6,7 @@ ARGS ?=
 MINUTES ?= 5
 SUPPLY ?= .venv-supply
 EXPLAIN ?= .venv-explain
-LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-explain.lock
+LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-explain.lock requirements-watch.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
@@ -154,6 +154,7 @@ lock: ## pin every dependency anew (needs uv); LOCK_ARGS="--upgrade" takes newer
 	@$(COMPILE_GROUP) --group build --output-file requirements-build.lock
 	@$(COMPILE_GROUP) --group supply --output-file requirements-supply.lock
 	@$(COMPILE_GROUP) --group explain --output-file requirements-explain.lock
+	@$(COMPILE_GROUP) --group watch --output-file requirements-watch.lock
 
 $(SUPPLY)/.installed: requirements-supply.lock
 	@$(PYTHON) -m venv $(SUPPLY)

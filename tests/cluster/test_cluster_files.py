@@ -14,9 +14,11 @@ import pytest
 import yaml
 
 from heartwheel.settings import FIELDS, Settings, load_settings
+from support.dockerfile import Step, stages
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "docker" / "kubernetes"
+SPARK = ROOT / "docker" / "spark"
 
 FLAGS = {
     "--bootstrap-servers": "kafka.bootstrap_servers",
@@ -81,15 +83,15 @@ def test_the_application_has_a_core_for_each_state_partition() -> None:
 def test_the_image_holds_what_the_application_names() -> None:
     """The main file and the Python are where the images put them."""
     spec = _documents()[0]["spec"]
-    main = spec["mainApplicationFile"].removeprefix("local://")
-    image = (KUBERNETES / "Dockerfile").read_text()
-    copied = re.search(r"^COPY (.+) (\S+)/$", image, re.MULTILINE)
-    assert copied is not None
-    assert main in {f"{copied[2]}/{Path(file).name}" for file in copied[1].split()}
-    assert all((ROOT / file).is_file() for file in copied[1].split())
+    steps = stages()["job"]
+    assert Step("WORKDIR", "/opt/heartwheel") in steps
+    assert Step("COPY", "docker/spark spark") in steps
+    main = Path(spec["mainApplicationFile"].removeprefix("local://")).relative_to("/opt/heartwheel/spark")
+    assert (SPARK / main).is_file()
+    assert Step("ENTRYPOINT", '["/opt/heartwheel/spark/entrypoint.sh"]') in steps
     python = _settings(spec["arguments"]).spark.executor_python
-    assert f"PYSPARK_PYTHON={python}" in image
-    assert f"python3 -m venv {Path(python).parents[1]}" in (ROOT / "docker" / "Dockerfile").read_text()
+    assert any(f"PYSPARK_PYTHON={python}" in step.value for step in steps)
+    assert Step("RUN", f"python3 -m venv {Path(python).parents[1]}") in steps
 
 
 @pytest.mark.parametrize(
@@ -107,17 +109,20 @@ def test_the_image_holds_what_the_application_names() -> None:
                 "--executor-id 7 --cores 2 --app-id app --hostname 10.0.0.2 --resourceProfileId 0 --podName pod"
             ),
         ),
-        (["heartwheel", "doctor"], "heartwheel doctor"),
+        (["doctor"], "heartwheel doctor"),
+        ([], "heartwheel"),
     ],
 )
 def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: str, tmp_path: Path) -> None:
-    """Driver, executor with its Java options in order, or any other command, each below tini."""
+    """Driver, executor with its Java options in order, or a command of heartwheel, each below tini."""
+    home = tmp_path / "HOME"
+    (home / "work-dir").mkdir(parents=True)
     tini = tmp_path / "tini"
-    tini.write_text('#!/bin/bash\nprintf "%s\\n" "$@"\n')
+    tini.write_text('#!/bin/bash\npwd >&2\nprintf "%s\\n" "$@"\n')
     tini.chmod(0o755)
     environment = {
         "PATH": f"{tmp_path}:{os.environ['PATH']}",
-        "SPARK_HOME": "HOME",
+        "SPARK_HOME": str(home),
         "SPARK_CONF_DIR": "CONF",
         "SPARK_DRIVER_BIND_ADDRESS": "10.0.0.1",
         "SPARK_JAVA_OPT_0": "-Dfirst=1",
@@ -131,11 +136,12 @@ def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: s
         "SPARK_RESOURCE_PROFILE_ID": "0",
         "SPARK_EXECUTOR_POD_NAME": "pod",
     }
-    command = ["bash", str(KUBERNETES / "entrypoint.sh"), *words]
+    command = ["bash", str(SPARK / "entrypoint.sh"), *words]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     said = done.stdout.splitlines()
     assert said[:2] == ["-s", "--"]
-    assert " ".join(said[2:]).removeprefix("HOME/bin/") == expected
+    assert " ".join(said[2:]).replace(f"{home}/bin/", "").replace(str(home), "HOME") == expected
+    assert (Path(done.stderr.strip()) == home / "work-dir") == (words[:1] in (["driver"], ["executor"]))
 
 
 def test_the_page_on_clusters_names_settings_that_exist() -> None:

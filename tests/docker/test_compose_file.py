@@ -22,7 +22,7 @@ SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {
     name: shlex.split(service["command"])
     for name, service in SERVICES.items()
-    if service["image"] == "heartwheel" and "entrypoint" not in service
+    if service["image"].startswith("heartwheel-") and "entrypoint" not in service
 }
 """The arguments of each service that runs `heartwheel`."""
 
@@ -46,6 +46,17 @@ def test_commands_exist(name: str) -> None:
     commands[command].make_context(command, list(arguments)).close()
     tables = ("spark.conf.", "kafka.client.")
     assert [key for key in _set(name) if key not in FIELDS and not key.startswith(tables)] == []
+
+
+def test_images_are_built_from_their_targets() -> None:
+    """The two images are built once each, and those that need no JVM run the image that has none."""
+    built = {service["image"]: service["build"]["target"] for service in SERVICES.values() if "build" in service}
+    assert built == {"heartwheel-watch": "watch", "heartwheel-job": "job"}
+    images = {name: SERVICES[name]["image"] for name in OURS}
+    assert {name for name, image in images.items() if image == "heartwheel-watch"} == {
+        *("topics", "dashboard", "gateway", "notifier")
+    }
+    assert set(images.values()) == built.keys()
 
 
 @pytest.mark.parametrize("name", SERVICES)

@@ -15,7 +15,10 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 LOCKS = {
     name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("requirements.lock", *(f"requirements-{part}.lock" for part in ("build", "supply", "explain")))
+    for name in (
+        "requirements.lock",
+        *(f"requirements-{part}.lock" for part in ("build", "supply", "explain", "watch")),
+    )
 }
 LOCK = LOCKS["requirements.lock"]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -44,17 +47,17 @@ def test_every_requirement_is_pinned(text: str) -> None:
     assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)])
 
 
-@pytest.mark.parametrize("group", ["build", "supply", "explain"])
+@pytest.mark.parametrize("group", ["build", "supply", "explain", "watch"])
 def test_every_group_is_pinned_in_its_lock(group: str) -> None:
-    """What builds, what audits and what explains a log has a lock of its own, with everything that is asked for."""
+    """What builds, audits, explains a log, or reads topics has a lock of its own, with everything that is asked for."""
     pins = pins_of(LOCKS[f"requirements-{group}.lock"])
     for requirement in map(Requirement, PROJECT["dependency-groups"][group]):
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])
 
 
-@pytest.mark.parametrize("part", ["build", "explain"])
+@pytest.mark.parametrize("part", ["build", "explain", "watch"])
 def test_parts_have_the_versions_of_the_whole(part: str) -> None:
-    """The second step of the setup changes nothing that the first has installed, and explain runs as it is tested."""
+    """The second step of the setup changes nothing that the first has installed, and each part runs as it is tested."""
     assert pins_of(LOCKS[f"requirements-{part}.lock"]).items() <= PINS.items()
 
 
@@ -66,7 +69,7 @@ def test_nothing_is_built_with_what_no_lock_names(file: str) -> None:
     assert len(installs) >= 3
     for words in map(str.split, installs):
         assert "--no-deps" in words
-        assert "--require-hashes" in words or words[-1] == "."
+        assert "--require-hashes" in words or words[-1] in {".", "/dist/*.whl"}
         assert "--no-build-isolation" in words or ("--only-binary" in words and ":all:" in words)
     assert text.index("requirements-build.lock") < text.index("-r requirements.lock")
 
