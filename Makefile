@@ -13,7 +13,7 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-explain classes demo test proof bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
-  audit-deps sbom pin-images
+  audit-deps sbom pin-images manifests
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -73,8 +73,18 @@ classes: $(CLASSES) ## have each start of the job take six tenths of the time; t
 demo: $(CLASSES) ## a broker, members that die, the job; ARGS="--duration 60s --json demo.json"
 	@$(BIN)/heartwheel demo $(ARGS)
 
+# Tests of the chart are skipped without a Helm, and say so.
+HELM := build/.helm
+$(HELM): docker/helm.sh
+	@mkdir -p $(@D)
+	@docker/helm.sh >$@ || echo 'without Helm no test renders the chart' >&2
+
+manifests: $(HELM) ## render the chart to build/manifests.yaml; ARGS="--namespace heartwheel -f values.yaml"
+	@"$$(cat $(HELM))" template heartwheel docker/chart $(ARGS) >build/manifests.yaml
+	@echo 'written: build/manifests.yaml'
+
 # Two lanes: conftest.py says which tests stay together. ARGS="-n 0" runs them one after the other.
-test: $(CLASSES) check ## the checks, then the tests but for the long ones; ARGS="-k name" picks some
+test: $(CLASSES) $(HELM) check ## the checks, then the tests but for the long ones; ARGS="-k name" picks some
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m "not proof" --durations-json artifacts/durations.json $(ARGS)
 
 # Each step ends with a line that says how it went; the first that fails ends it all.

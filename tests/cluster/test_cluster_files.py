@@ -7,17 +7,13 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
-from typing import Any
 
-import pyspark
 import pytest
 import yaml
 
 from heartwheel.settings import FIELDS, Settings, load_settings
-from support.dockerfile import Step, stages
 
 ROOT = Path(__file__).parents[2]
-KUBERNETES = ROOT / "docker" / "kubernetes"
 SPARK = ROOT / "docker" / "spark"
 
 FLAGS = {
@@ -33,65 +29,6 @@ def _settings(words: list[str]) -> Settings:
     pairs = zip(words[1::2], words[2::2], strict=True)
     flags = [v if flag == "--set" else f"{FLAGS[flag]}={v}" for flag, v in pairs]
     return load_settings(None, {"HEARTWHEEL_SPARK__AUTH_SECRET": "as the cluster has it"}, flags).settings
-
-
-def _documents() -> tuple[dict[str, Any], dict[str, Any]]:
-    application, claim = yaml.safe_load_all((KUBERNETES / "spark-application.yaml").read_text())
-    return application, claim
-
-
-def test_the_application_has_what_the_operator_requires() -> None:
-    """Kind, version, type, mode, image, main file, Spark's version, and both kinds of pod with cores and memory."""
-    application, _ = _documents()
-    assert (application["apiVersion"], application["kind"]) == ("sparkoperator.k8s.io/v1beta2", "SparkApplication")
-    assert application["metadata"]["name"]
-    spec = application["spec"]
-    assert (spec["type"], spec["mode"]) == ("Python", "cluster")
-    assert spec["sparkVersion"] == pyspark.__version__
-    assert spec["image"]
-    assert spec["driver"]["serviceAccount"]
-    for role in ("driver", "executor"):
-        assert spec[role]["cores"] >= 1
-        assert re.fullmatch(r"\d+[mg]", spec[role]["memory"])
-    assert spec["executor"]["instances"] >= 2
-    assert spec["restartPolicy"]["type"] == "Always"
-
-
-def test_the_application_mounts_its_checkpoint_everywhere() -> None:
-    """Driver and executors mount the claim's volume where the checkpoint is, and the claim can be written by many."""
-    application, claim = _documents()
-    spec = application["spec"]
-    volume = next(volume for volume in spec["volumes"] if "persistentVolumeClaim" in volume)
-    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
-    assert claim["metadata"]["namespace"] == application["metadata"]["namespace"]
-    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
-    location = Path(_settings(spec["arguments"]).checkpoint.location)
-    for role in ("driver", "executor"):
-        (mount,) = (mount for mount in spec[role]["volumeMounts"] if mount["name"] == volume["name"])
-        assert Path(mount["mountPath"]) in location.parents
-
-
-def test_the_application_has_a_core_for_each_state_partition() -> None:
-    """Its arguments are settings that exist, and its executors run all state partitions at once."""
-    spec = _documents()[0]["spec"]
-    settings = _settings(spec["arguments"])
-    assert settings.spark.master == "submitted"
-    assert settings.checkpoint.shared
-    assert settings.spark.shuffle_partitions == spec["executor"]["instances"] * spec["executor"]["cores"]
-
-
-def test_the_image_holds_what_the_application_names() -> None:
-    """The main file and the Python are where the images put them."""
-    spec = _documents()[0]["spec"]
-    steps = stages()["job"]
-    assert Step("WORKDIR", "/opt/heartwheel") in steps
-    assert Step("COPY", "docker/spark spark") in steps
-    main = Path(spec["mainApplicationFile"].removeprefix("local://")).relative_to("/opt/heartwheel/spark")
-    assert (SPARK / main).is_file()
-    assert Step("ENTRYPOINT", '["/opt/heartwheel/spark/entrypoint.sh"]') in steps
-    python = _settings(spec["arguments"]).spark.executor_python
-    assert any(f"PYSPARK_PYTHON={python}" in step.value for step in steps)
-    assert Step("RUN", f"python3 -m venv {Path(python).parents[1]}") in steps
 
 
 @pytest.mark.parametrize(
