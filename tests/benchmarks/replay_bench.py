@@ -63,10 +63,10 @@ LOGS: dict[str, Callable[[int, int], Iterator[str]]] = {
 }
 
 
-def measure(log: Path, *flags: str) -> tuple[float, int, int]:
+def measure(log: Path) -> tuple[float, int, int]:
     """Replay a log in a process of its own; return the seconds it took, the verdicts, and its most memory, MiB."""
     start = time.perf_counter()
-    command = [sys.executable, "-m", "heartwheel", "replay", str(log), *flags]
+    command = [sys.executable, "-m", "heartwheel", "replay", str(log)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as replay:
         assert replay.stdout is not None
         verdicts = sum(1 for _ in replay.stdout)
@@ -84,13 +84,12 @@ def main() -> None:
     parser.add_argument("--lines", type=int, default=1_000_000)
     parser.add_argument("--members", type=int, default=10_000)
     parser.add_argument("--log", choices=LOGS, action="append", help="which logs; all by default")
-    parser.add_argument("--shards", default="1")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.log or LOGS:
             path = Path(folder, "log.jsonl")
             path.write_text("\n".join(LOGS[name](arguments.lines, arguments.members)) + "\n")
-            seconds, verdicts, mib = measure(path, "--shards", arguments.shards)
+            seconds, verdicts, mib = measure(path)
             rate = arguments.lines / seconds
             print(f"{name:18} {seconds:6.1f} s   {rate:10,.0f} lines/s   {verdicts:,} verdicts   {mib:,} MiB")  # noqa: T201 - a report
 

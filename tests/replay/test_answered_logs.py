@@ -35,7 +35,7 @@ def _without_answers(lines: list[bytes]) -> list[bytes]:
 
 @pytest.mark.parametrize("name", TIES)
 def test_ties_are_kafkas(name: str) -> None:
-    """Who, what, when and the words of timers that end together are Kafka's, by the rules, by shards, with answers."""
+    """Who, what, when and the words of timers that end together are Kafka's, by the rules, with and without answers."""
     end_ms, expected = TIES[name]
     for lines in (lines_of(name), _without_answers(lines_of(name))):
         assert rows_of(replay(lines, CONFIG, START_MS + end_ms)) == expected

@@ -39,7 +39,7 @@ def _read(reader: LineReader, line: bytes) -> tuple[int, Any] | str:
     except RejectedError as error:
         return str(error)
     assert read is not None
-    return read.t_ms, read.request.event
+    return read.t_ms, read.event
 
 
 @given(st.lists(_lines(), max_size=8))
@@ -59,7 +59,7 @@ def test_heartbeat_that_differs_in_its_time_is_decoded_once(*, last: bool) -> No
     assert first is not None
     assert second is not None
     assert (first.t_ms, second.t_ms) == (5, 6)
-    assert first.request is second.request
+    assert first.event is second.event
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def _workers(draw: st.DrawFn) -> Log:
 @given(_workers(), st.integers(0, 499), st.sampled_from([-1, 4]))
 @settings(max_examples=200)
 def test_timeout_that_members_had_gives_what_the_engine_decided(log: Log, later_ms: int, generation: int) -> None:
-    """Held against the timeout that all members had, the silences are the expirations that the shards decide."""
+    """Held against the timeout that all members had, the silences are the expirations that the rules decide."""
     lines = [line if line.get("type") else line | {"generation_id": generation} for line in log]
     until_ms = 44_500 + later_ms
     config = CoordinatorConfig(group_min_session_timeout_ms=1, default_session_timeout_ms=1_000)

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.engine.replay.recorded import Recorded, RecordedAnswer, decode_line
-from heartwheel.wire.event_codec import encode_event, fingerprint
-from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError
+from heartwheel.wire.events import Event, RejectCause, RejectedError
 
 T_MS_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: a later time was surely not meant as epoch milliseconds."""
@@ -21,49 +20,22 @@ T_MS_MAX: Final = 253_402_300_799_999
 _TIME: Final = re.compile(rb'"t_ms"[ \t]*:[ \t]*(0|[1-9][0-9]{0,14})(?=[ \t]*[,}])')
 
 
-class Request:
-    """One distinct request.
-
-    Args:
-        event: what was asked.
-
-    Attributes:
-        batch: the number of the batch that it was last put into, -1 if none.
-        entry: its place in that batch.
-    """
-
-    __slots__ = ("_encoded", "batch", "entry", "event")
-
-    def __init__(self, event: Event) -> None:
-        self.event = event
-        self.batch = -1
-        self.entry = -1
-        self._encoded: tuple[int, bytes] | None = None
-
-    def encoded(self) -> tuple[int, bytes]:
-        """Return the request as a shard takes it: the fingerprint, 0 if it is no heartbeat, and the event."""
-        if self._encoded is None:
-            mark = fingerprint(self.event) if self.event.type is EventType.HEARTBEAT else 0
-            self._encoded = mark, encode_event(self.event)
-        return self._encoded
-
-
 class ReplayedLine(NamedTuple):
     """One line of a log.
 
     Args:
         t_ms: when the request arrived, epoch ms.
-        request: what was asked.
+        event: the request.
         evidence: what a broker recorded with it; `None` for a line without such fields.
     """
 
     t_ms: int
-    request: Request
+    event: Event
     evidence: RecordedAnswer | None
 
     def recorded(self) -> Recorded:
         """Return the line in the form that lanes with evidence take."""
-        return Recorded(self.request.event, self.evidence or RecordedAnswer(self.t_ms))
+        return Recorded(self.event, self.evidence or RecordedAnswer(self.t_ms))
 
 
 class _Time(msgspec.Struct):
@@ -81,7 +53,7 @@ class LineReader:
     """
 
     def __init__(self, remembered_max: int = 500_000) -> None:
-        self._known: dict[bytes, Request] = {}
+        self._known: dict[bytes, Event] = {}
         self._remembered_max = remembered_max
 
     def read(self, line: bytes, number: int) -> ReplayedLine | None:
@@ -102,19 +74,19 @@ class LineReader:
             return self._decode(line, number)
         start, end = time.span(1)
         before, after = line[:start], line[end:]
-        request = self._known.get(before + after)
-        if request is not None:
-            return _in_time(ReplayedLine(int(time[1]), request, None))
+        event = self._known.get(before + after)
+        if event is not None:
+            return _in_time(ReplayedLine(int(time[1]), event, None))
         read = self._decode(line, number)
         # The time that was cut out may be inside another field; then the line still contains its own.
         if read is not None and read.evidence is None and _decode_time(before + b"null" + after).t_ms is None:
-            self._remember(before + after, read.request)
+            self._remember(before + after, read.event)
         return read
 
-    def _remember(self, line: bytes, request: Request) -> None:
+    def _remember(self, line: bytes, event: Event) -> None:
         if len(self._known) >= self._remembered_max:
             self._known.clear()  # a cache of a pure function, which may lose everything
-        self._known[line] = request
+        self._known[line] = event
 
     def _decode(self, line: bytes, number: int) -> ReplayedLine | None:
         try:
@@ -124,9 +96,8 @@ class LineReader:
         if recorded is None:
             return None
         evidence = recorded.evidence
-        return _in_time(
-            ReplayedLine(evidence.t_ms, Request(recorded.event), None if evidence.error is None else evidence)
-        )
+        answer = None if evidence.error is None else evidence
+        return _in_time(ReplayedLine(evidence.t_ms, recorded.event, answer))
 
 
 def _in_time(line: ReplayedLine) -> ReplayedLine:

@@ -6,10 +6,7 @@ import bisect
 import enum
 from array import array
 from collections.abc import Iterable
-from typing import Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final, NamedTuple
 
 from heartwheel.engine.replay.epoch_lane import EpochLine
 from heartwheel.engine.replay.lines import ReplayedLine
@@ -19,8 +16,6 @@ from heartwheel.engine.rules.epochs.model import TYPE_OF
 from heartwheel.wire.events import UNCHECKED_GENERATION, Event, EventType
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind, Verdict
-
-Ints = NDArray[np.int64]
 
 
 class Sign(enum.IntEnum):
@@ -134,32 +129,43 @@ class ReplayedPhases:
             self.absences[-1] = (self.absences[-1][0], t_ms)
 
 
-class Rows:
-    """All signs as columns, sorted by member, then by time.
+class SignRow(NamedTuple):
+    """One sign of a member.
 
-    Attributes:
-        member: int64 (rows,), the member's number.
-        t_ms: int64 (rows,), epoch ms.
-        sign: int64 (rows,), the values of `Sign`.
-        generation: int64 (rows,), `UNCHECKED_GENERATION` where the request names none.
+    Args:
+        t_ms: epoch ms.
+        sign: a value of `Sign`.
+        generation: `UNCHECKED_GENERATION` if the request names none.
     """
 
-    def __init__(self, columns: Iterable[array[int] | Ints]) -> None:
-        member, t_ms, sign, generation = (np.array(column, np.int64) for column in columns)
-        line = (sign >= Sign.BEAT) & (sign <= Sign.LEAVE)
-        rank = np.where(line, int(Sign.BEAT), sign)
-        order = np.lexsort((np.arange(len(member)), rank, t_ms, member))
-        self.member: Ints = member[order]
-        self.t_ms: Ints = t_ms[order]
-        self.sign: Ints = sign[order]
-        self.generation: Ints = generation[order]
+    t_ms: int
+    sign: int
+    generation: int
 
-    def __len__(self) -> int:
-        return len(self.member)
+    @property
+    def is_request(self) -> bool:
+        """Return whether the member sent it."""
+        return Sign.BEAT <= self.sign <= Sign.LEAVE
 
-    def where(self, wanted: NDArray[np.bool_]) -> Rows:
-        """Return the wanted rows, in their order."""
-        return Rows(column[wanted] for column in (self.member, self.t_ms, self.sign, self.generation))
+    @property
+    def starts_session(self) -> bool:
+        """Return whether a session timer starts with it."""
+        return Sign.BEAT <= self.sign <= Sign.SYNC
+
+
+class _Columns:
+    """The signs of one member in the order in which they were added, 17 bytes each."""
+
+    __slots__ = ("generation", "sign", "t_ms")
+
+    def __init__(self) -> None:
+        self.t_ms, self.sign, self.generation = array("q"), array("b"), array("q")
+
+    def rows(self) -> list[SignRow]:
+        rows = list(map(SignRow, self.t_ms, self.sign, self.generation))
+        # Stable: requests of one millisecond stay in the order of the log.
+        rows.sort(key=lambda row: (row.t_ms, Sign.BEAT if row.is_request else row.sign))
+        return rows
 
 
 class SignsOfLife:
@@ -180,14 +186,14 @@ class SignsOfLife:
         self.kinds: list[str] = []
         self.phases: dict[str, ReplayedPhases] = {}
         self._numbers: dict[tuple[str, str], int] = {}
-        self._columns = (array("q"), array("q"), array("q"), array("q"))
+        self._columns: list[_Columns] = []
 
     def add(self, line: ReplayedLine | EpochLine) -> None:
         """Add a line of the log."""
         if isinstance(line, EpochLine):
             self._add_epoch_line(line)
             return
-        event = line.request.event
+        event = line.event
         sign = _sign_of(event, line.evidence)
         if sign is Sign.BEAT:
             self._beat(event, line.t_ms)
@@ -237,9 +243,9 @@ class SignsOfLife:
             if sign is not None and verdict.member_id and verdict.new_member_id != verdict.member_id:
                 self._put(verdict.group_id, verdict.member_id, verdict.time_ms, sign, verdict.generation_id)
 
-    def rows(self) -> Rows:
-        """Return all signs."""
-        return Rows(self._columns)
+    def rows(self, number: int) -> list[SignRow]:
+        """Return the signs of a member, in the order of time."""
+        return self._columns[number].rows()
 
     def _phases(self, group_id: str) -> ReplayedPhases:
         phases = self.phases.get(group_id)
@@ -254,9 +260,12 @@ class SignsOfLife:
             number = self._numbers[key] = len(self.members)
             self.members.append(key)
             self.kinds.append("")
+            self._columns.append(_Columns())
             self._phases(group_id)
-        for column, value in zip(self._columns, (number, t_ms, sign, generation), strict=True):
-            column.append(value)
+        columns = self._columns[number]
+        columns.t_ms.append(t_ms)
+        columns.sign.append(sign)
+        columns.generation.append(generation)
         return number
 
 
@@ -277,6 +286,6 @@ def _sign_of_epoch(beat: GroupHeartbeat, evidence: RecordedAnswer) -> Sign | Non
 
 def _id_of_a_member(line: ReplayedLine) -> str | None:
     """Return the member that a join without member id creates; one that only gets its id (KIP-394) creates none yet."""
-    event, recorded = line.request.event, line.recorded()
+    event, recorded = line.event, line.recorded()
     at_once = event.group_instance_id is not None or not recorded.was_given_its_id
     return event.assigned_member_id if at_once and recorded.evidence.error in (None, "NONE") else None

@@ -13,145 +13,115 @@ An expiration does not end a silence: what the coordinator thinks of a member ch
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from heartwheel.engine.replay.signs import ReplayedPhases, Rows, Sign, SignsOfLife
+from heartwheel.engine.replay.signs import ReplayedPhases, Sign, SignRow, SignsOfLife
 from heartwheel.wire.events import UNCHECKED_GENERATION
 from heartwheel.wire.verdicts import Kind
-
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
 OPEN: Final = 2**62
 """The end of a silence that lasts until the end of the log, epoch ms."""
 
+_REMOVES: Final = frozenset({Sign.EXPIRED, Sign.REMOVED, Sign.LEAVE, Sign.GONE})
 
-class Silences(NamedTuple):
-    """Silences as columns.
+
+class MemberSilence(NamedTuple):
+    """One silence of a member.
 
     Args:
-        member: int64 (n,), the member's number.
-        last_sign_ms: int64 (n,), the sign of life before it, epoch ms.
-        start_ms: int64 (n,), from when the timer runs, epoch ms.
-        stop_ms: int64 (n,), what ended it, epoch ms, `OPEN` if nothing did.
-        alive: bool (n,), whether a later sign of the member follows, at the same generation if both name one.
+        member: the member's number.
+        last_sign_ms: the sign of life before it, epoch ms.
+        start_ms: from when the timer runs, epoch ms.
+        stop_ms: what ended it, epoch ms, `OPEN` if nothing did.
+        alive: whether a later sign of the member follows, at the same generation if both name one.
     """
 
-    member: Ints
-    last_sign_ms: Ints
-    start_ms: Ints
-    stop_ms: Ints
-    alive: Flags
-
-    def where(self, wanted: Flags) -> Silences:
-        """Return the wanted silences, in their order."""
-        member, last_sign_ms, start_ms, stop_ms, alive = self
-        return Silences(member[wanted], last_sign_ms[wanted], start_ms[wanted], stop_ms[wanted], alive[wanted])
+    member: int
+    last_sign_ms: int
+    start_ms: int
+    stop_ms: int
+    alive: bool
 
 
-def find_silences(signs: SignsOfLife, rows: Rows) -> Silences:
-    """Return every silence of a log, also those that lasted no longer than a heartbeat interval."""
-    phases = [signs.phases[group_id] for group_id, _ in signs.members]
-    stop = _next_where(rows.sign != Sign.EXPIRED, rows.member)
-    opens = (rows.sign >= Sign.BEAT) & (rows.sign <= Sign.SYNC)
-    _close_after_removal(opens, rows, phases)
-    _skip_unseen_joins(opens, rows, stop, phases)
-    opened = np.flatnonzero(opens)
-    start = rows.t_ms.copy()
-    for row in opened[np.isin(rows.sign[opened], (Sign.JOIN, Sign.SYNC))].tolist():
-        start[row] = _released_ms(phases[rows.member[row]], Sign(rows.sign[row]), int(rows.t_ms[row]))
-    stop_ms = np.where(stop >= 0, rows.t_ms[stop], OPEN) if len(rows) else rows.t_ms
-    alive = has_later_sign(rows)
-    found = Silences(rows.member[opened], rows.t_ms[opened], start[opened], stop_ms[opened], alive[opened])
-    return _without_absences(found, phases)
+class FollowedRow(NamedTuple):
+    """A sign of a member, with what follows.
+
+    Args:
+        row: the sign.
+        stop: the next sign other than an expiration; `None` if there is none.
+        alive: whether a later request of the member follows, at the same generation if both name one.
+    """
+
+    row: SignRow
+    stop: SignRow | None
+    alive: bool
 
 
-def has_later_sign(rows: Rows) -> Flags:
-    """Return for each row whether a later sign of the member follows, at the same generation if both name one."""
-    request = (rows.sign >= Sign.BEAT) & (rows.sign <= Sign.LEAVE)
-    following = _next_where(request, rows.member)
-    if not len(rows):
-        return request
-    then, now = rows.generation, rows.generation[following]
-    unnamed = (then == UNCHECKED_GENERATION) | (now == UNCHECKED_GENERATION)
-    again: Flags = (following >= 0) & (unnamed | (then == now))
-    return again
+def followed(rows: Sequence[SignRow]) -> list[FollowedRow]:
+    """Return each sign of a member with what follows it."""
+    found: list[FollowedRow] = []
+    stop = request = None
+    for row in reversed(rows):
+        unnamed = request is None or UNCHECKED_GENERATION in (row.generation, request.generation)
+        alive = request is not None and (unnamed or row.generation == request.generation)
+        found.append(FollowedRow(row, stop, alive))
+        if row.sign != Sign.EXPIRED:
+            stop = row
+        if row.is_request:
+            request = row
+    found.reverse()
+    return found
 
 
-def _next_where(wanted: Flags, member: Ints) -> Ints:
-    """Return for each row the next wanted row of the same member; -1 for none."""
-    count = len(wanted)
-    nearest = np.where(wanted, np.arange(count), count)
-    following = np.minimum.accumulate(nearest[::-1])[::-1] if count else nearest
-    after = np.append(following[1:], count).astype(np.int64)[:count]
-    same = after < count
-    same[same] = member[after[same]] == member[same]
-    return np.where(same, after, -1)
+def find_silences(signs: SignsOfLife, member: int, rows: Sequence[FollowedRow]) -> Iterator[MemberSilence]:
+    """Yield every silence of a member, also those that lasted no longer than a heartbeat interval.
 
-
-def _close_after_removal(opens: Flags, rows: Rows, phases: list[ReplayedPhases]) -> None:
-    """Clear the session starts, other than by a join, of members that a group with joins has removed."""
-    lost = (Sign.EXPIRED, Sign.REMOVED, Sign.LEAVE, Sign.GONE)
-    for removal in np.flatnonzero(np.isin(rows.sign, lost)).tolist():
-        member = rows.member[removal]
-        if not phases[member].must_join(int(rows.t_ms[removal])):
+    Args:
+        signs: every line of the log.
+        member: the member's number.
+        rows: what `followed` returned for it.
+    """
+    phases = signs.phases[signs.members[member][0]]
+    is_removed = False
+    for row, stop, alive in rows:
+        if row.sign in _REMOVES:
+            # A group with joins does not readmit a member that it has removed by a mere heartbeat.
+            is_removed |= phases.must_join(row.t_ms)
             continue
-        row = removal + 1
-        while row < len(rows) and rows.member[row] == member and rows.sign[row] != Sign.JOIN:
-            opens[row] = False
-            row += 1
+        is_removed &= row.sign != Sign.JOIN
+        if is_removed or not row.starts_session or _joined_unseen(row, stop, phases):
+            continue
+        start_ms = _released_ms(phases, row) if row.sign in (Sign.JOIN, Sign.SYNC) else row.t_ms
+        silence = MemberSilence(member, row.t_ms, start_ms, OPEN if stop is None else stop.t_ms, alive)
+        yield from _pieces(silence, phases) if phases.absences else (silence,)
 
 
-def _skip_unseen_joins(opens: Flags, rows: Rows, stop: Ints, phases: list[ReplayedPhases]) -> None:
-    """Drop silences that end in a later generation of a group whose joins are not in the log.
+def _joined_unseen(row: SignRow, stop: SignRow | None, phases: ReplayedPhases) -> bool:
+    """Return whether a silence ends in a later generation of a group whose joins are not in the log.
 
     The member has joined in between, at an unknown time.
     """
-    then, now = rows.generation, rows.generation[stop] if len(rows) else rows.generation
-    later = (stop >= 0) & (then != UNCHECKED_GENERATION) & (now > then)
-    for row in np.flatnonzero(opens & later).tolist():
-        if not phases[rows.member[row]].is_classic(int(rows.t_ms[row])):
-            opens[row] = False
+    later = stop is not None and stop.generation > row.generation != UNCHECKED_GENERATION
+    return later and not phases.is_classic(row.t_ms)
 
 
-def _released_ms(phases: ReplayedPhases, sign: Sign, t_ms: int) -> int:
+def _released_ms(phases: ReplayedPhases, row: SignRow) -> int:
     """Return when a join or a sync was answered; `OPEN` if it never was."""
-    waits_in = Kind.REBALANCE_STARTED if sign is Sign.JOIN else Kind.REBALANCE_COMPLETED
-    at = phases.latest(t_ms)
+    waits_in = Kind.REBALANCE_STARTED if row.sign == Sign.JOIN else Kind.REBALANCE_COMPLETED
+    at = phases.latest(row.t_ms)
     if at == 0 or phases.begins[at - 1][1] is not waits_in:
-        return t_ms
+        return row.t_ms
     return next((begin_ms for begin_ms, kind in phases.begins[at:] if kind is not waits_in), OPEN)
 
 
-def _without_absences(silences: Silences, phases: list[ReplayedPhases]) -> Silences:
-    """Stop the timers at each unload of the group, and restart them at the load."""
-    away = {number for number, of_group in enumerate(phases) if of_group.absences}
-    if not away:
-        return silences
-    touched = np.isin(silences.member, list(away))
-    rows = zip(*(column[touched].tolist() for column in silences), strict=True)
-    pieces = [piece for row in rows for piece in _pieces(row, phases[row[0]])]
-    member, last_sign_ms, start_ms, stop_ms, alive = np.array(pieces, np.int64).reshape(-1, 5).T
-    kept = silences.member[~touched], silences.last_sign_ms[~touched], silences.start_ms[~touched]
-    return Silences(
-        np.append(kept[0], member),
-        np.append(kept[1], last_sign_ms),
-        np.append(kept[2], start_ms),
-        np.append(silences.stop_ms[~touched], stop_ms),
-        np.append(silences.alive[~touched], alive.astype(np.bool_)),
-    )
-
-
-def _pieces(silence: tuple[int, ...], phases: ReplayedPhases) -> Iterator[tuple[int, ...]]:
-    member, last_sign_ms, start_ms, stop_ms, alive = silence
+def _pieces(silence: MemberSilence, phases: ReplayedPhases) -> Iterator[MemberSilence]:
+    """Stop the timer at each unload of the group, and restart it at the load."""
+    start_ms = silence.start_ms
     for unloaded_ms, loaded_ms in phases.absences:
         back_ms = OPEN if loaded_ms is None else loaded_ms
-        if start_ms < back_ms and unloaded_ms < stop_ms:
+        if start_ms < back_ms and unloaded_ms < silence.stop_ms:
             if start_ms < unloaded_ms:
-                yield member, last_sign_ms, start_ms, unloaded_ms, alive
+                yield silence._replace(start_ms=start_ms, stop_ms=unloaded_ms)
             start_ms = back_ms
-    yield member, last_sign_ms, start_ms, stop_ms, alive
+    yield silence._replace(start_ms=start_ms)

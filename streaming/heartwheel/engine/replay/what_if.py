@@ -10,28 +10,80 @@ counted, and the join of a member that comes back from a false one is not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
+from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
-from heartwheel.engine.replay.signs import ReplayedPhases, Rows, Sign, SignsOfLife
-from heartwheel.engine.replay.silences import OPEN, Silences, find_silences, has_later_sign
+from heartwheel.base.percentiles import percentile
+from heartwheel.engine.replay.signs import Sign, SignsOfLife
+from heartwheel.engine.replay.silences import OPEN, FollowedRow, MemberSilence, find_silences, followed
 from heartwheel.engine.replay.what_if_answer import IntervalScenario, IntervalWhatIf, LongestSilence, Scenario, WhatIf
 from heartwheel.wire.verdicts import EPOCH_KINDS, Cause, ExpiryReason, Kind, Verdict
 
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
 
+class _Members:
+    """What the log shows of some members.
 
-class _Expiry(NamedTuple):
-    group: Ints
-    last_sign_ms: Ints
-    start_ms: Ints
-    deadline_ms: Ints
-    alive: Flags
+    Args:
+        signs: every line of the log.
+        members: their numbers.
+        at_least_ms: silences that are shorter are not kept, ms.
+
+    Attributes:
+        silences: the silences that are long enough.
+        longest: the longest silence that a member came back from; `None` if there is none.
+        first_ms: the first sign, epoch ms; `None` if there is none.
+        beats: how many heartbeats and commits there are.
+        intervals_ms: the times between two of them in sequence, ms.
+        expired_alive: for each expired session, whether the member sent something later.
+        delays_ms: for each expired session of a member that did not, the time since its last sign of life, ms.
+    """
+
+    def __init__(self, signs: SignsOfLife, members: Iterable[int], at_least_ms: int) -> None:
+        self.silences: list[MemberSilence] = []
+        self.longest: MemberSilence | None = None
+        self.first_ms: int | None = None
+        self.beats = 0
+        self.intervals_ms: list[int] = []
+        self.expired_alive: list[bool] = []
+        self.delays_ms: list[int] = []
+        for member in members:
+            rows = followed(signs.rows(member))
+            self._add(rows)
+            for silence in find_silences(signs, member, rows):
+                self._add_silence(silence, at_least_ms)
+
+    def heartbeat_interval_ms(self) -> int | None:
+        """Return the median time between two heartbeats of a member, ms; `None` without heartbeats."""
+        return _percentile(self.intervals_ms, 0.5)
+
+    def _add(self, rows: Sequence[FollowedRow]) -> None:
+        if rows:
+            first_ms = rows[0].row.t_ms
+            self.first_ms = first_ms if self.first_ms is None else min(self.first_ms, first_ms)
+        self.beats += sum(row.sign == Sign.BEAT for row, _, _ in rows)
+        self.intervals_ms += [
+            after.t_ms - before.t_ms
+            for (before, _, _), (after, _, _) in pairwise(rows)
+            if before.sign == after.sign == Sign.BEAT
+        ]
+        last_ms = None
+        for row, _, alive in rows:
+            if row.starts_session:
+                last_ms = row.t_ms
+            elif row.sign == Sign.EXPIRED:
+                self.expired_alive.append(alive)
+                if not alive and last_ms is not None:
+                    self.delays_ms.append(row.t_ms - last_ms)
+
+    def _add_silence(self, silence: MemberSilence, at_least_ms: int) -> None:
+        length_ms = silence.stop_ms - silence.start_ms
+        if length_ms >= at_least_ms:
+            self.silences.append(silence)
+        if silence.alive and silence.stop_ms < OPEN and length_ms >= 0:
+            longest = self.longest
+            if longest is None or length_ms > longest.stop_ms - longest.start_ms:
+                self.longest = silence
 
 
 def what_if(
@@ -48,27 +100,21 @@ def what_if(
             `consumer`, `share` or `streams`; empty for all members of all groups.
     """
     signs.judge(verdicts)
-    asked = np.array([group_kind in ("", kind) for kind in signs.kinds], np.bool_)
-    all_rows = signs.rows()
-    silences = find_silences(signs, all_rows)
-    silences = silences.where(asked[silences.member])
-    rows = all_rows.where(asked[all_rows.member])
-    names = {name for name, wanted in zip(signs.members, asked, strict=True) if wanted}
-    numbers = {group_id: number for number, group_id in enumerate(signs.phases)}
-    group = np.array([numbers[group_id] for group_id, _ in signs.members], np.int64)
-    phases = list(signs.phases.values())
+    asked = [number for number, kind in enumerate(signs.kinds) if group_kind in ("", kind)]
+    found = _Members(signs, asked, min(timeouts_ms, default=0))
+    names = {signs.members[number] for number in asked}
     by_expiry, other = _count_rebalances(verdicts, names, {group_id for group_id, _ in names})
     return WhatIf(
-        recorded=_recorded(rows, by_expiry),
-        scenarios=[_scenario(_expirations(silences, group, ms, end_ms), phases, ms) for ms in timeouts_ms],
-        longest_silence=_longest(signs, silences),
-        heartbeat_interval_ms=_heartbeat_interval_ms(rows),
+        recorded=_scenario(None, found.expired_alive, found.delays_ms, by_expiry),
+        scenarios=[_outcome(signs, found.silences, ms, end_ms) for ms in timeouts_ms],
+        longest_silence=_longest(signs, found.longest),
+        heartbeat_interval_ms=found.heartbeat_interval_ms(),
         other_rebalances=other,
         poll_timeouts=sum(
             verdict.expiry_reason is ExpiryReason.POLL_TIMEOUT and (verdict.group_id, verdict.member_id) in names
             for verdict in verdicts
         )
-        + sum(bool(asked[number]) for number in signs.returned),
+        + sum(signs.members[number] in names for number in signs.returned),
         members=len(names),
         group_kind=group_kind,
         end_ms=end_ms,
@@ -90,12 +136,11 @@ def what_if_intervals(
         end_ms: the clock at the end of the log, epoch ms.
     """
     signs.judge(verdicts)
-    rows = signs.rows()
-    longest = _longest(signs, find_silences(signs, rows))
-    silence_ms = None if longest is None else longest.silence_ms
-    interval_ms = _heartbeat_interval_ms(rows)
-    span_ms = max(end_ms - int(rows.t_ms.min()), 1) if len(rows) else 1
-    per_s = int(np.count_nonzero(rows.sign == Sign.BEAT)) * 1000 / span_ms
+    found = _Members(signs, range(len(signs.members)), OPEN)
+    silence_ms = None if found.longest is None else found.longest.stop_ms - found.longest.start_ms
+    interval_ms = found.heartbeat_interval_ms()
+    span_ms = 1 if found.first_ms is None else max(end_ms - found.first_ms, 1)
+    per_s = found.beats * 1000 / span_ms
 
     def scenario(asked_ms: int) -> IntervalScenario:
         was_ms = asked_ms if interval_ms is None else max(interval_ms, 1)
@@ -137,77 +182,48 @@ def _count_rebalances(
     return by_expiry, other
 
 
-def _expirations(silences: Silences, group: Ints, timeout_ms: int, end_ms: int) -> _Expiry:
-    deadline = silences.start_ms + timeout_ms
-    expired = deadline <= np.minimum(silences.stop_ms, end_ms)
-    return _Expiry(
-        group[silences.member[expired]],
-        silences.last_sign_ms[expired],
-        silences.start_ms[expired],
-        deadline[expired],
-        silences.alive[expired],
-    )
+def _outcome(signs: SignsOfLife, silences: Iterable[MemberSilence], timeout_ms: int, end_ms: int) -> Scenario:
+    expired = [one for one in silences if one.start_ms + timeout_ms <= min(one.stop_ms, end_ms)]
+    delays_ms = [one.start_ms + timeout_ms - one.last_sign_ms for one in expired if not one.alive]
+    rebalances = _rebalances(signs, expired, timeout_ms)
+    return _scenario(timeout_ms, [one.alive for one in expired], delays_ms, rebalances)
 
 
-def _scenario(expiry: _Expiry, phases: Sequence[ReplayedPhases], timeout_ms: int) -> Scenario:
-    delays = (expiry.deadline_ms - expiry.last_sign_ms)[~expiry.alive]
+def _scenario(timeout_ms: int | None, alive: Sequence[bool], delays_ms: Sequence[int], rebalances: int) -> Scenario:
     return Scenario(
         session_timeout_ms=timeout_ms,
-        expirations=len(expiry.alive),
-        false_expirations=int(np.count_nonzero(expiry.alive)),
-        detection_delay_p50_ms=_percentile(delays, 50),
-        detection_delay_p99_ms=_percentile(delays, 99),
-        rebalances=_rebalances(expiry, phases),
-    )
-
-
-def _rebalances(expiry: _Expiry, phases: Sequence[ReplayedPhases]) -> int:
-    """Count the join phases: a member that is silent when one begins holds it up until its own session ends."""
-    order = np.lexsort((expiry.deadline_ms, expiry.group))
-    count, last_group, end_ms = 0, -1, 0
-    for group, start_ms, deadline_ms in zip(
-        *(column[order].tolist() for column in (expiry.group, expiry.start_ms, expiry.deadline_ms)), strict=True
-    ):
-        is_apart = group != last_group or start_ms >= end_ms
-        if phases[group].goes_by_epochs(deadline_ms) or (is_apart and not phases[group].is_joining_anyway(deadline_ms)):
-            count += 1
-        last_group, end_ms = group, deadline_ms
-    return count
-
-
-def _recorded(rows: Rows, rebalances: int) -> Scenario:
-    expired = rows.sign == Sign.EXPIRED
-    alive = has_later_sign(rows)
-    is_sign = (rows.sign >= Sign.BEAT) & (rows.sign <= Sign.SYNC)
-    last = np.maximum.accumulate(np.where(is_sign, np.arange(len(rows)), 0)) if len(rows) else rows.t_ms
-    delays = (rows.t_ms - rows.t_ms[last])[expired & ~alive & (rows.member == rows.member[last])]
-    return Scenario(
-        session_timeout_ms=None,
-        expirations=int(np.count_nonzero(expired)),
-        false_expirations=int(np.count_nonzero(expired & alive)),
-        detection_delay_p50_ms=_percentile(delays, 50),
-        detection_delay_p99_ms=_percentile(delays, 99),
+        expirations=len(alive),
+        false_expirations=sum(alive),
+        detection_delay_p50_ms=_percentile(delays_ms, 0.5),
+        detection_delay_p99_ms=_percentile(delays_ms, 0.99),
         rebalances=rebalances,
     )
 
 
-def _percentile(values: Ints, percent: int) -> int | None:
-    # The nearest rank, as in `heartwheel.base.percentiles`; NumPy finds it without sorting.
-    return int(np.percentile(values, percent, method="inverted_cdf")) if len(values) else None
+def _rebalances(signs: SignsOfLife, expired: Iterable[MemberSilence], timeout_ms: int) -> int:
+    """Count the join phases: a member that is silent when one begins holds it up until its own session ends."""
+    count, last_group, end_ms = 0, "", 0
+    by_group = sorted((signs.members[one.member][0], one.start_ms) for one in expired)
+    for group_id, start_ms in by_group:
+        phases, deadline_ms = signs.phases[group_id], start_ms + timeout_ms
+        is_apart = group_id != last_group or start_ms >= end_ms
+        if phases.goes_by_epochs(deadline_ms) or (is_apart and not phases.is_joining_anyway(deadline_ms)):
+            count += 1
+        last_group, end_ms = group_id, deadline_ms
+    return count
 
 
-def _longest(signs: SignsOfLife, silences: Silences) -> LongestSilence | None:
-    length = np.where(silences.alive & (silences.stop_ms < OPEN), silences.stop_ms - silences.start_ms, -1)
-    if not len(length) or length.max() < 0:
+def _percentile(values: Sequence[int], share: float) -> int | None:
+    return percentile(values, share) if values else None
+
+
+def _longest(signs: SignsOfLife, silence: MemberSilence | None) -> LongestSilence | None:
+    if silence is None:
         return None
-    at = int(length.argmax())
-    group_id, member_id = signs.members[int(silences.member[at])]
+    group_id, member_id = signs.members[silence.member]
     return LongestSilence(
-        silence_ms=int(length[at]), since_ms=int(silences.start_ms[at]), group_id=group_id, member_id=member_id
+        silence_ms=silence.stop_ms - silence.start_ms,
+        since_ms=silence.start_ms,
+        group_id=group_id,
+        member_id=member_id,
     )
-
-
-def _heartbeat_interval_ms(rows: Rows) -> int | None:
-    beat = rows.sign == Sign.BEAT
-    pairs = beat[1:] & beat[:-1] & (rows.member[1:] == rows.member[:-1])
-    return _percentile(np.diff(rows.t_ms)[pairs], 50)

@@ -38,9 +38,6 @@ def replay(
         int | None,
         typer.Option(metavar="MS", min=0, max=_LAST_MS, help="Advance the clock to this time at the end, epoch ms."),
     ] = None,
-    shards: Annotated[
-        int, typer.Option(metavar="N", min=1, max=1024, help="Spread the groups over N shards; no verdict changes.")
-    ] = 1,
     meta: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The broker's settings; by default meta.json next to the log.")
     ] = None,
@@ -102,7 +99,6 @@ def replay(
     revocations = Revocations() if question else None
     run = LogReplay(
         rules,
-        shards=shards,
         snapshot=None if snapshot_in is None else read_file(snapshot_in),
         epochs=None if described is None else described.epoch_config(rules),
         revocations=revocations,
