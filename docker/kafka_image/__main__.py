@@ -21,7 +21,7 @@ from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.broker.java import find_java
 from kafka_image.root import write_root
 
-DEFAULT_TAG: Final = "heartwheel/kafka:4.3.1-local"
+DEFAULT_TAG: Final = "heartwheel/kafka:4.4.0-local"
 """A name of our own: a log must show which image something ran on."""
 
 _CHANGES: Final = (

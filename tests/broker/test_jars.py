@@ -36,8 +36,8 @@ def locked() -> list[Jar]:
 
 def test_lock_line_names_the_file_of_mavens_layout() -> None:
     """A line of the lock says where its file lies in a repository."""
-    (jar,) = read_lock("# a comment\n\nab12  7 broker,image org.apache.kafka:kafka-raft:4.3.1  # and another\n")
-    assert jar.path == "org/apache/kafka/kafka-raft/4.3.1/kafka-raft-4.3.1.jar"
+    (jar,) = read_lock("# a comment\n\nab12  7 broker,image org.apache.kafka:kafka-raft:4.4.0  # and another\n")
+    assert jar.path == "org/apache/kafka/kafka-raft/4.4.0/kafka-raft-4.4.0.jar"
     assert (jar.sha256, jar.size, jar.sets) == ("ab12", 7, ("broker", "image"))
 
 
@@ -45,11 +45,12 @@ def test_packaged_lock_has_the_sets_and_keeps_two_clients_apart() -> None:
     """Each set is one class path: no artifact is in it twice, and broker and connector each have their own client."""
     versions = {}
     spark = ("spark", "spark-4.0", "spark-4.1", "spark-4.2", "spark-4.3")
-    for name in ("broker", "image", *spark, "streams", "tools"):
+    for name in ("broker", "image", "broker-4.3", *spark, "streams", "streams-4.3", "tools"):
         artifacts = [jar.coordinate.rpartition(":")[0] for jar in locked_jars(name)]
         assert len(artifacts) == len(set(artifacts))
         versions[name] = {c.split(":")[2] for c in (j.coordinate for j in locked_jars(name)) if ":kafka-clients:" in c}
-    assert versions["broker"] == {"4.3.1"}
+    assert versions["broker"] == {"4.4.0"}
+    assert versions["broker-4.3"] == {"4.3.1"}
     assert [versions[name] for name in spark] == [{"3.9.2"}] * 5
     assert {jar.coordinate for jar in locked_jars("broker")} < {jar.coordinate for jar in locked_jars("image")}
 
@@ -58,7 +59,7 @@ def test_unknown_set_is_refused_with_the_known_ones() -> None:
     """A misspelt set name is an error that lists the right names."""
     with pytest.raises(JarError, match=r"'brokr'") as caught:
         locked_jars("brokr")
-    assert caught.value.hint == "it has broker, image, spark-4.0, spark-4.1, spark-4.2, spark-4.3, streams, tools"
+    assert caught.value.hint == "it has broker, broker-4.3, image, spark-4.0, spark-4.1, spark-4.2, spark-4.3, streams, streams-4.3, tools"
 
 
 def test_fetched_once_then_offline(remote: Path, tmp_path: Path) -> None:

@@ -19,7 +19,8 @@ def test_every_locked_jar_is_in_it(tmp_path: Path) -> None:
     document = json.loads(file.read_text())
     first, *jars = document["components"]
     assert (document["bomFormat"], first) == ("CycloneDX", package)
-    sets = ("broker", "image", "spark-4.0", "spark-4.1", "spark-4.2", "spark-4.3", "streams", "tools")
+    spark = ("spark-4.0", "spark-4.1", "spark-4.2", "spark-4.3")
+    sets = ("broker", "image", "broker-4.3", *spark, "streams", "streams-4.3", "tools")
     locked = {jar.coordinate: jar for name in sets for jar in locked_jars(name)}
     found = {f"{jar['group']}:{jar['name']}:{jar['version']}": jar for jar in jars}
     assert len(jars) == len(found)

@@ -15,7 +15,7 @@ from testcontainers.core.wait_strategies import WaitStrategy
 from heartwheel.kafka.broker.node_config import SMALL_NODE
 from heartwheel.kafka.broker.probe import serves_requests
 
-OFFICIAL_IMAGE = "apache/kafka:4.3.1"
+OFFICIAL_IMAGE = "apache/kafka:4.4.0"
 IMAGE_VARIABLE = "HEARTWHEEL_KAFKA_IMAGE"
 _READY_TIMEOUT_S = 60
 _PORT_ATTEMPTS = 3

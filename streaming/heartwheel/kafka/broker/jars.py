@@ -80,7 +80,7 @@ def locked_jars(set_name: str) -> list[Jar]:
     """List the jars of one set of the packaged lock.
 
     Args:
-        set_name: `broker`, `image`, `streams`, `tools`, `spark-4.2` and the like, or `spark` for the set of the PySpark
+        set_name: `broker`, `broker-4.3`, `image`, `streams`, `streams-4.3`, `tools`, `spark-4.2` and the like, or `spark` for the set of the PySpark
             that is installed.
 
     Raises:
@@ -264,7 +264,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit code of the command.
     """
     parser = argparse.ArgumentParser(prog="python -m heartwheel.kafka.broker.jars", description="Fetch locked jars.")
-    parser.add_argument("sets", nargs="*", default=["broker", "spark"], help="broker, image, spark, tools")
+    parser.add_argument("sets", nargs="*", default=["broker", "spark"], help="sets of the lock, as in jars.lock")
     parser.add_argument("--cache-dir", type=Path, default=None)
     parser.add_argument("--offline", action="store_true")
     options = parser.parse_args(arguments)

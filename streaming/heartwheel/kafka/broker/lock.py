@@ -11,6 +11,7 @@ printed, for a person to look at before they replace others in `jars.lock`. The 
 - spark-4.2 and the like: four coordinates with `--alone`, for pyspark brings the rest
 - streams: `org.apache.kafka:kafka-streams` with `--alone`: what else it needs is in `broker`, but for RocksDB, which
   only state stores need
+- broker-4.3, streams-4.3: as broker and streams, with 4.3.1 and log4j-slf4j-impl 2.25.4
 - tools: `org.apache.kafka:kafka-tools` with `--alone`
 """
 
