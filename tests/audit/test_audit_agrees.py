@@ -6,6 +6,7 @@ HEARTWHEEL_EXAMPLES=5000 tries more logs.
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from audit.engine_runs import Run, audit_config, engine_run
 from coordinator.group_logs import CONFIG as GROUP_CONFIG
 from coordinator.group_logs import logs as group_logs
 from heartwheel.engine.replay.driver import broker_config
-from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.rules.config import KAFKA_VERSIONS, CoordinatorConfig
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.proof.audit import Report
 from heartwheel.proof.testing import LogBuilder
@@ -55,7 +56,8 @@ def test_d4_any_log_any_cut_is_clean(log: LogBuilder, data: st.DataObject) -> No
 @settings(max_examples=A_THIRD)
 def test_d4_groups_that_go_by_member_epochs_are_derived_alike(log: LogBuilder, data: st.DataObject) -> None:
     """D4: consumer, share and streams groups, classic members in them and conversions, with a cut of both sides."""
-    run = engine_run(log, clock_ms=_end(log), config=EPOCHS_CONFIG, cuts=data.draw(cuts_of(log)))
+    config = replace(EPOCHS_CONFIG, kafka_version=data.draw(st.sampled_from(KAFKA_VERSIONS)))
+    run = engine_run(log, clock_ms=_end(log), config=config, cuts=data.draw(cuts_of(log)))
     report = run.audit(rows_first=data.draw(st.booleans()), cut=data.draw(st.integers(0, len(log.records))))
     _is_clean(report, run)
 

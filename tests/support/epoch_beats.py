@@ -24,6 +24,7 @@ EPOCHS_CONFIG = replace(
     group_share_session_timeout_ms=1_500,
     group_share_max_size=3,
     group_streams_session_timeout_ms=1_000,
+    group_streams_max_size=3,
     group_streams_initial_rebalance_delay_ms=700,
     group_overrides=(GroupOverride("h", "consumer.session.timeout.ms", 2_000),),
 )
@@ -54,6 +55,11 @@ def _beats(draw: st.DrawFn, kinds: tuple[HeartbeatType, ...]) -> GroupHeartbeat:
         fields["revoking"] = draw(st.sampled_from([None, None, None, True, False]))
     if draw(st.integers(0, 3)) == 0:
         fields["group_instance_id"] = draw(st.sampled_from(["i1", "i2"]))
+    if fields["type"] is HeartbeatType.STREAMS and epoch >= 0:
+        fields["process_id"] = draw(st.sampled_from([None, "p", "q"]))
+        fields["rack_id"] = draw(st.sampled_from([None, None, "r"]))
+        fields["client_tags"] = draw(st.sampled_from([None, None, {}, {"zone": "a"}]))
+        fields["topology_epoch"] = draw(st.sampled_from([None, 0, 0, 1]))
     return GroupHeartbeat(**fields)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from heartwheel.engine.replay.log import LogReplay
 from heartwheel.engine.rules.config import CoordinatorConfig, GroupOverride, coordinator_config
 from heartwheel.engine.rules.epochs.config import EpochConfig
-from heartwheel.wire.verdicts import Verdict
+from heartwheel.wire.verdicts import Kind, Verdict
 
 START_MS = 1_700_000_000_000
 SESSION_MS = 3_000
@@ -29,7 +29,9 @@ class EpochLog:
         settings: settings of the coordinator other than the defaults; a session lasts `SESSION_MS`.
     """
 
-    def __init__(self, kind: str = "consumer", overrides: tuple[GroupOverride, ...] = (), **settings: int) -> None:
+    def __init__(
+        self, kind: str = "consumer", overrides: tuple[GroupOverride, ...] = (), **settings: int | str
+    ) -> None:
         sessions = {f"group_{each}_session_timeout_ms": SESSION_MS for each in ("consumer", "share", "streams")}
         self.config = coordinator_config({**sessions, **settings})
         self.epochs = EpochConfig(self.config, overrides)
@@ -54,6 +56,11 @@ class EpochLog:
         for line in self.lines:
             run.feed(json.dumps(line).encode())
         return run.finish(START_MS + until_ms)
+
+    def bumps(self, until_ms: int) -> list[tuple[str, int | None]]:
+        """Replay the log up to a moment and list the cause and the epoch of each bump with a line of its own."""
+        bumped = [v for v in self.verdicts(until_ms) if v.kind is Kind.EPOCH_BUMPED]
+        return [("" if v.cause is None else v.cause.value, v.epoch) for v in bumped]
 
     def said(self, until_ms: int, *kinds: str) -> list[tuple[Any, ...]]:
         """Replay the log and list kind, member or epoch, and time; of some kinds alone if any are named."""

@@ -155,6 +155,7 @@ class CoordinatorSettings(Section):
         group_streams_max_size: most members of a streams group.
         group_streams_initial_rebalance_delay_ms: how long a streams group's first target assignment waits.
         group_overrides: what groups have of their own, `GROUP/NAME` and a duration; Kafka's names without the unit.
+        kafka_version: the brokers' version: `4.3` for 4.3 and older, `4.4` for 4.4 and newer.
     """
 
     group_min_session_timeout_ms: Annotated[DurationMs, Field(ge=1, le=_INT32_MAX)] = 6_000
@@ -178,6 +179,7 @@ class CoordinatorSettings(Section):
     group_streams_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = _INT32_MAX
     group_streams_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
     group_overrides: Mapping[str, Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)]] = {}
+    kafka_version: Literal["4.3", "4.4"] = "4.4"
 
 
 class CheckpointSettings(Section):

@@ -59,6 +59,10 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         revoking: whether the member is asked to give partitions back, for sources that know only that.
         subscribed_topics: the topics that the member subscribes to; `None`: as before.
         subscribed_regex: the pattern that the member subscribes to; `None`: as before.
+        rack_id: the rack of a streams member; `None`: as before.
+        process_id: the process of a streams member, which all its threads share; `None`: as before.
+        client_tags: the client tags of a streams member; `None`: as before.
+        topology_epoch: the epoch of a streams member's topology; `None`: as before.
         client_id: shown to people.
         client_host: shown to people.
         api_version: version of the request, if the source knows it.
@@ -77,6 +81,10 @@ class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     revoking: bool | None = None
     subscribed_topics: tuple[str, ...] | None = None
     subscribed_regex: str | None = None
+    rack_id: str | None = None
+    process_id: str | None = None
+    client_tags: dict[str, str] | None = None
+    topology_epoch: int | None = None
     client_id: str | None = None
     client_host: str | None = None
     api_version: _Version | None = None
@@ -122,6 +130,8 @@ def decode_group_heartbeat(value: bytes | None, *, size_max: int = HEARTBEAT_BYT
             heartbeat.group_instance_id,
             heartbeat.client_id,
             heartbeat.client_host,
+            heartbeat.rack_id,
+            heartbeat.process_id,
         )
     )
     return heartbeat

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.engine.rules.config import MIGRATION_POLICIES, CoordinatorConfig, GroupOverride
+from heartwheel.engine.rules.config import KAFKA_VERSIONS, MIGRATION_POLICIES, CoordinatorConfig, GroupOverride
 from heartwheel.engine.rules.epochs.config import EpochConfig
 
 FILE_NAME: Final = "meta.json"
@@ -26,22 +27,27 @@ class Meta:
         end_ms: when the recording ended, epoch ms, if it is given.
         overrides: settings of single groups, `group_overrides` in the file.
         migration: `group.consumer.migration.policy`, in lower case; `None` if the file does not have it.
+        version: `kafka_version` of the broker; `None` if the file does not name it.
     """
 
     settings: Mapping[str, int]
     end_ms: int | None
     overrides: tuple[GroupOverride, ...] = ()
     migration: str | None = None
+    version: str | None = None
 
     def epoch_config(self, coordinator: CoordinatorConfig) -> EpochConfig:
         """Return the coordinator's settings with the overrides of single groups."""
         if self.migration is not None:
             coordinator = replace(coordinator, group_consumer_migration_policy=self.migration)
+        if self.version is not None:
+            coordinator = replace(coordinator, kafka_version=self.version)
         return EpochConfig(coordinator, self.overrides)
 
 
 class _File(msgspec.Struct):
     broker_conf: dict[str, Any]
+    broker: str = ""
     end_ms: int | None = None
     group_overrides: list[dict[str, Any]] = []
 
@@ -74,7 +80,15 @@ def read_meta(path: Path) -> Meta:
     except (TypeError, ValueError) as error:
         hint = 'an override is such as {"t_ms": 0, "group_id": "g", "consumer.session.timeout.ms": 8000}'
         raise MetaError(f"{path} has a group override that cannot be read: {error}", hint=hint) from error
-    return Meta(settings, file.end_ms, overrides, migration)
+    return Meta(settings, file.end_ms, overrides, migration, _version(file.broker))
+
+
+def _version(broker: str) -> str | None:
+    """Return the `kafka_version` of a broker that is named such as `Apache Kafka 4.3.1`."""
+    found = re.search(r"\b(\d+)\.(\d+)", broker)
+    if found is None:
+        return None
+    return KAFKA_VERSIONS[(int(found[1]), int(found[2])) >= (4, 4)]
 
 
 def _overrides(entry: Mapping[str, Any]) -> Iterator[GroupOverride]:

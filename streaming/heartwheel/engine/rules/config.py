@@ -12,6 +12,9 @@ MIGRATION_POLICIES: Final = ("bidirectional", "upgrade", "downgrade", "disabled"
 """The directions in which a group may change between the classic and the consumer protocol:
 `ConsumerGroupMigrationPolicy`."""
 
+KAFKA_VERSIONS: Final = ("4.3", "4.4")
+"""The versions of Kafka whose rules about groups with member epochs differ, each with all up to the next one."""
+
 
 @dataclass(frozen=True, slots=True)
 class GroupOverride:
@@ -58,6 +61,7 @@ class CoordinatorConfig:
         group_streams_max_size: most members of a streams group.
         group_streams_initial_rebalance_delay_ms: how long the first target assignment of a streams group waits.
         group_overrides: the groups' own values.
+        kafka_version: one of `KAFKA_VERSIONS`.
 
     Raises:
         ValueError: if a bound is not positive or the session timeouts are out of order.
@@ -84,6 +88,7 @@ class CoordinatorConfig:
     group_streams_max_size: int = 2**31 - 1
     group_streams_initial_rebalance_delay_ms: int = 3_000
     group_overrides: tuple[GroupOverride, ...] = ()
+    kafka_version: str = KAFKA_VERSIONS[-1]
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
@@ -92,6 +97,8 @@ class CoordinatorConfig:
                 raise ValueError(f"{name} is {value}, it must be at least {least}")
         if self.group_consumer_migration_policy not in MIGRATION_POLICIES:
             raise ValueError(f"group_consumer_migration_policy is {self.group_consumer_migration_policy}")
+        if self.kafka_version not in KAFKA_VERSIONS:
+            raise ValueError(f"kafka_version is {self.kafka_version}, it must be one of {', '.join(KAFKA_VERSIONS)}")
         if self.group_min_session_timeout_ms > self.group_max_session_timeout_ms:
             raise ValueError(
                 f"group_min_session_timeout_ms is {self.group_min_session_timeout_ms}, "

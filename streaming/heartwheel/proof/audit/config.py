@@ -34,6 +34,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         group_streams_initial_rebalance_delay_ms: how long a streams group's first target assignment waits.
         group_overrides: settings of single groups, by `GROUP/NAME` with Kafka's name, such as
             `orders/consumer.session.timeout.ms`.
+        kafka_version: the brokers' version, `4.3` or `4.4`.
         members_per_group_max: most members of one group that the engine keeps, its own limit.
         value_bytes_max: longest value that the job decodes.
         tick_ms: resolution of the job's timing wheel: a deadline is detected at the end of its tick.
@@ -71,6 +72,7 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
     group_streams_max_size: int = 2**31 - 1
     group_streams_initial_rebalance_delay_ms: int = 3_000
     group_overrides: dict[str, int] = {}
+    kafka_version: str = "4.4"
     members_per_group_max: int = 100_000
     value_bytes_max: int = 1 << 20
     tick_ms: int = 100

@@ -78,7 +78,7 @@ def _validate_join(ctx: EpochContext, event: Event) -> Answer:
     """Check a join whose answer is not known, in Kafka's order."""
     if not ctx.config.coordinator.accepts_session_timeout(_session_ms(ctx, event)):
         return Answer.INVALID_SESSION_TIMEOUT
-    if is_full(ctx, event.member_id):
+    if is_full(ctx, event.member_id, event.group_instance_id):
         return Answer.GROUP_MAX_SIZE_REACHED
     return Answer.NONE if _supports_protocols(ctx, event) else Answer.INCONSISTENT_GROUP_PROTOCOL
 

@@ -27,6 +27,8 @@ class EpochConfig:
         """Whether a classic group becomes a consumer group when a member of the new protocol joins."""
         self.downgrade = policy in ("bidirectional", "downgrade")
         """Whether it becomes a classic group again when the last such member is gone."""
+        self.before_4_4 = coordinator.kafka_version == "4.3"
+        """Whether the brokers are older than Kafka 4.4."""
         self._overrides: dict[tuple[str, str], list[GroupOverride]] = {}
         for one in sorted((*coordinator.group_overrides, *overrides), key=lambda override: override.since_ms):
             self._overrides.setdefault((one.group_id, one.name), []).append(one)

@@ -48,10 +48,15 @@ def check_instance(holder: EpochMember | None, member_id: str) -> Answer:
     return Answer.NONE if holder.member_id == member_id else Answer.FENCED_INSTANCE_ID
 
 
-def is_full(ctx: EpochContext, member_id: str) -> bool:
-    """Return whether there is no room for a member: `throwIfConsumerGroupIsFull`, `throwIfShareGroupIsFull`.
+def is_full(ctx: EpochContext, member_id: str, instance_id: str | None = None) -> bool:
+    """Return whether there is no room for a member: `throwIfConsumerGroupIsFull` and its twins.
 
-    To this rule, a static member that comes back under another id is a new one.
+    Before Kafka 4.4 a static member that comes back under another id is a new one to this rule, and a full streams
+    group refuses the joins of its own members too.
     """
     group = ctx.group
-    return len(group.members) >= ctx.config.max_size(group.type) and member_id not in group.members
+    if len(group.members) < ctx.config.max_size(group.type):
+        return False
+    if ctx.config.before_4_4:
+        return group.type is GroupType.STREAMS or member_id not in group.members
+    return member_id not in group.members and ctx.static_member(instance_id) is None

@@ -13,9 +13,11 @@ from heartwheel.engine.rules.epochs.model import Departure, EpochMember, GroupTy
 from heartwheel.engine.rules.epochs.reconcile import maybe_reconcile, suspect_unrevoked
 from heartwheel.engine.rules.epochs.takeover import may_be_unseen, recognize_by_join, take_over_by_heartbeat
 from heartwheel.engine.rules.epochs.target import (
+    bump_epoch,
     catch_up_with,
     delay_first_target,
     maybe_update_target,
+    update_metadata,
     update_subscription,
 )
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH, LEAVE_STATIC_EPOCH, GroupHeartbeat
@@ -27,14 +29,15 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
 
     The rebalance timer is armed before the session, so of equal deadlines it fires first.
     """
-    if is_full(ctx, beat.sender) and beat.member_epoch == JOIN_EPOCH and not ctx.accepted:
+    joins = beat.member_epoch == JOIN_EPOCH
+    if joins and not ctx.accepted and is_full(ctx, beat.sender, beat.group_instance_id):
         return Answer.GROUP_MAX_SIZE_REACHED
     static = beat.group_instance_id is not None and ctx.group.type is not GroupType.SHARE
     if static:
         _drop_if_fenced_unseen(ctx, beat)
     members = len(ctx.group.members)
     recognize_by_join(ctx, beat)
-    departure = ctx.group.left.get(beat.sender) if beat.member_epoch == JOIN_EPOCH else None
+    departure = ctx.group.left.get(beat.sender) if joins else None
     state = "" if departure is None else ctx.group.state().value
     member = _static_member(ctx, beat) if static else _dynamic_member(ctx, beat)
     if isinstance(member, Answer):
@@ -44,13 +47,16 @@ def heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> Answer:
         ctx.cancel(member, TimerName.JOIN, TimerName.SYNC)
     if beat.member_epoch > 0 and not member.epoch_is_known and beat.member_epoch > member.epoch:
         member.previous_epoch, member.epoch = member.epoch, beat.member_epoch
+    is_new = joins and len(ctx.group.members) > members
+    has_changed = update_metadata(member, beat) and not is_new
     ctx.describe(member, beat)
     if departure is not None:
         _report_returned(ctx, member, departure, state)
-    is_new = beat.member_epoch == JOIN_EPOCH and len(ctx.group.members) > members
     update_subscription(ctx, member, beat, is_new=is_new)
+    if has_changed:
+        bump_epoch(ctx, Cause.MEMBER_UPDATED, by=member.member_id)
     if beat.answer_member_epoch is not None:
-        catch_up_with(ctx, beat.answer_member_epoch)
+        catch_up_with(ctx, beat.answer_member_epoch, by=member.member_id)
     maybe_update_target(ctx, beat.answer_member_epoch)
     maybe_reconcile(ctx, member, beat)
     suspect_unrevoked(ctx, member, ctx.group.target_epoch)
@@ -112,7 +118,7 @@ def _join_static(ctx: EpochContext, holder: EpochMember | None, beat: GroupHeart
         refusal = check_instance_is_released(holder)
         if refusal is not Answer.NONE:
             return refusal
-    return replace_static_member(ctx, holder, beat.sender, "consumer")
+    return replace_static_member(ctx, holder, beat.sender, ctx.group.type)
 
 
 def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, protocol: str) -> EpochMember:
@@ -132,6 +138,7 @@ def replace_static_member(ctx: EpochContext, holder: EpochMember, new_id: str, p
         rebalance_timeout_ms=holder.rebalance_timeout_ms,
         topics=holder.topics,
         regex=holder.regex,
+        metadata=holder.metadata,
         assigned=holder.assigned,
     )
     ctx.add(member)

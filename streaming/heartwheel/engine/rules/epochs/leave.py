@@ -13,7 +13,7 @@ from heartwheel.engine.rules.epochs.context import EpochContext
 from heartwheel.engine.rules.epochs.epochs import check_instance
 from heartwheel.engine.rules.epochs.model import EpochMember, GroupType, TimerName
 from heartwheel.engine.rules.epochs.reconcile import has_unseen_rebalance_timeout
-from heartwheel.engine.rules.epochs.target import bump_epoch
+from heartwheel.engine.rules.epochs.target import bump_epoch, reset_empty_target
 from heartwheel.wire.group_heartbeats import LEAVE_STATIC_EPOCH, GroupHeartbeat
 from heartwheel.wire.verdicts import Cause, ExpiryReason, Kind
 
@@ -77,6 +77,7 @@ def bump_or_downgrade(ctx: EpochContext, removed: Sequence[EpochMember], cause: 
         return
     silently = ctx.group.type is not GroupType.CONSUMER
     bump_epoch(ctx, cause, silently=silently, removed=tuple(member.member_id for member in removed))
+    reset_empty_target(ctx)
 
 
 def validate_online_downgrade(ctx: EpochContext) -> bool:

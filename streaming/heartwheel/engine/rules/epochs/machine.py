@@ -18,7 +18,7 @@ from heartwheel.engine.rules.epochs import loading as consumer_loading
 from heartwheel.engine.rules.epochs.config import EpochConfig
 from heartwheel.engine.rules.epochs.context import EpochContext
 from heartwheel.engine.rules.epochs.model import TYPE_OF, EpochGroup, EpochMember, GroupType, TimerName
-from heartwheel.engine.rules.epochs.target import compute_target, end_resolving
+from heartwheel.engine.rules.epochs.target import end_delay, end_resolving
 from heartwheel.engine.rules.model import NEVER
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat
@@ -93,6 +93,9 @@ class EpochMachine:
         if ctx.downgraded_by is not None or group.unloaded:
             return Answer.NOT_COORDINATOR
         wanted = TYPE_OF[beat.type]
+        is_static = beat.group_instance_id is not None and wanted is GroupType.STREAMS
+        if is_static and ctx.config.before_4_4 and not ctx.accepted:
+            return Answer.INVALID_REQUEST
         if group.type is not wanted:
             if group.members or beat.member_epoch != JOIN_EPOCH:
                 return Answer.GROUP_ID_NOT_FOUND
@@ -174,7 +177,7 @@ class EpochMachine:
         if group.forget_deadline_ms == due_ms:
             self.forgotten = True
         elif group.target_due_ms == due_ms:
-            compute_target(ctx)
+            end_delay(ctx)
         else:
             end_resolving(ctx, next(p for p, ms in group.resolving.items() if ms == due_ms))
 

@@ -20,16 +20,17 @@ def failed_to_transition(epoch: int, timeout_ms: int) -> str:
 
 def joins(group: EpochGroup, member: EpochMember, protocol: str) -> str:
     """Return the log line of a member that joins, for the first time or again."""
-    who = f"Member {member.member_id}"
-    if member.group_instance_id is not None:
-        who = f"Static member {member.member_id} with instance id {member.group_instance_id}"
-    return f"[GroupId {group.group_id}] {who} joins the {group.type} group using the {protocol} protocol."
+    static = _static(member)
+    if group.type is GroupType.STREAMS:
+        return f"{_place(group, member.member_id)} {static or 'Member'} joins the streams group."
+    who = static or f"Member {member.member_id}"
+    return f"{_place(group)} {who} joins the {group.type} group using the {protocol} protocol."
 
 
 def replaced(group: EpochGroup, instance_id: str, old_id: str, new_id: str, protocol: str) -> str:
     """Return the log line of a static member that is back."""
     return (
-        f"[GroupId {group.group_id}] Static member with instance id {instance_id} re-joins the {group.type} group "
+        f"{_place(group, new_id)} Static member with instance id {instance_id} re-joins the {group.type} group "
         f"using the {protocol} protocol. Created a new member {new_id} to replace the existing member {old_id}."
     )
 
@@ -37,10 +38,8 @@ def replaced(group: EpochGroup, instance_id: str, old_id: str, new_id: str, prot
 def left(group: EpochGroup, member: EpochMember, *, for_a_while: bool = False) -> str:
     """Return the log line of a member that left."""
     how = "temporarily left" if for_a_while else "left"
-    who = f"Member {member.member_id}"
-    if member.group_instance_id is not None:
-        who = f"Static member {member.member_id} with instance id {member.group_instance_id}"
-    return f"[GroupId {group.group_id}] {who} {how} the {group.type} group."
+    who = _static(member) or f"Member {member.member_id}"
+    return f"{_place(group, member.member_id)} {who} {how} the {group.type} group."
 
 
 def returned(group: EpochGroup, member: EpochMember) -> str:
@@ -50,18 +49,16 @@ def returned(group: EpochGroup, member: EpochMember) -> str:
 
 def left_classic(group: EpochGroup, member: EpochMember, reason: str) -> str:
     """Return the log line of a classic member that left a consumer group."""
-    who = f"Member {member.member_id}"
-    if member.group_instance_id is not None:
-        who = f"Static member {member.member_id} with instance id {member.group_instance_id}"
+    who = _static(member) or f"Member {member.member_id}"
     return (
         f"[Group {group.group_id}] {who} has left group through explicit `LeaveGroup` request; client reason: {reason}"
     )
 
 
-def bumped(group: EpochGroup) -> str:
-    """Return the log line of a bumped group epoch."""
+def bumped(group: EpochGroup, by: str = "") -> str:
+    """Return the log line of a bumped group epoch, in a streams group with the member that caused it."""
     what = "streams group epoch" if group.type is GroupType.STREAMS else "group epoch"
-    return f"[GroupId {group.group_id}] Bumped {what} to {group.epoch}."
+    return f"{_place(group, by)} Bumped {what} to {group.epoch}."
 
 
 def target_computed(group: EpochGroup) -> str:
@@ -72,3 +69,15 @@ def target_computed(group: EpochGroup) -> str:
 def downgrade(group_id: str) -> str:
     """Return the reason why a group that is classic again rebalances."""
     return f"Downgrade group {group_id} from consumer to classic."
+
+
+def _place(group: EpochGroup, member_id: str = "") -> str:
+    """Return what a line begins with; in streams groups the member, too."""
+    named = group.type is GroupType.STREAMS and member_id
+    return f"[GroupId {group.group_id}]" + (f"[MemberId {member_id}]" if named else "")
+
+
+def _static(member: EpochMember) -> str:
+    """Return how a line names a static member; empty for a dynamic one."""
+    instance_id = member.group_instance_id
+    return "" if instance_id is None else f"Static member {member.member_id} with instance id {instance_id}"

@@ -77,6 +77,22 @@ class ClassicProtocol(msgspec.Struct, frozen=True):
     protocols: tuple[Protocol, ...] = ()
 
 
+class StreamsMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a streams member said of itself; a change of it makes a new assignment (`StreamsGroupMember`).
+
+    Args:
+        rack_id: its rack.
+        process_id: its process.
+        client_tags: its client tags.
+        topology_epoch: the epoch of its topology.
+    """
+
+    rack_id: str | None = None
+    process_id: str | None = None
+    client_tags: dict[str, str] | None = None
+    topology_epoch: int | None = None
+
+
 class EpochMember(msgspec.Struct, omit_defaults=True):
     """One member of an epoch group.
 
@@ -94,6 +110,7 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
             unknown.
         topics: the topics it subscribes to, sorted.
         regex: the pattern it subscribes to, empty if none.
+        metadata: what a streams member said of itself; `None` if its source does not have that.
         assigned: its partitions in the last answer, `None` if not known.
         revoking: the partitions that it was asked to give back and has not given back.
         unrevoked: it is in the state UNREVOKED_PARTITIONS.
@@ -118,6 +135,7 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
     rebalance_timeout_ms: int = -1
     topics: tuple[str, ...] = ()
     regex: str = ""
+    metadata: StreamsMetadata | None = None
     assigned: dict[str, tuple[int, ...]] | None = None
     revoking: dict[str, tuple[int, ...]] = {}
     unrevoked: bool = False

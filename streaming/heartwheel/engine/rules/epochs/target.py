@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from heartwheel.engine.rules.epochs import messages
 from heartwheel.engine.rules.epochs.context import EpochContext
-from heartwheel.engine.rules.epochs.model import EpochMember, GroupType
-from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.engine.rules.epochs.model import EpochMember, GroupType, StreamsMetadata
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.verdicts import Cause, Kind
 
 RESOLVE_MS: Final = 25
@@ -21,6 +23,9 @@ CATCH_UP_MAX: Final = 100
 record, whatever it claims, makes many rows."""
 
 
+_METADATA: Final = StreamsMetadata.__struct_fields__
+
+
 def bump_epoch(
     ctx: EpochContext,
     cause: Cause,
@@ -28,6 +33,7 @@ def bump_epoch(
     silently: bool = False,
     joined: tuple[str, ...] = (),
     removed: tuple[str, ...] = (),
+    by: str = "",
 ) -> None:
     """Bump the group's epoch and emit its line: `newConsumerGroupEpochRecord`.
 
@@ -37,20 +43,21 @@ def bump_epoch(
         silently: whether to leave out that line, as share and streams groups do when they lose a member.
         joined: the members that joined by it.
         removed: the members that left.
+        by: the member whose request caused it, which the line of a streams group names.
     """
     ctx.group.epoch += 1
     if not ctx.group.target_is_current:
         ctx.clear_fingerprints()
     kind = Kind.EPOCH_MOVED if silently else Kind.EPOCH_BUMPED
-    ctx.report(kind, messages.bumped(ctx.group), cause, epoch=ctx.group.epoch, joined=joined, removed=removed)
+    ctx.report(kind, messages.bumped(ctx.group, by), cause, epoch=ctx.group.epoch, joined=joined, removed=removed)
 
 
-def catch_up_with(ctx: EpochContext, epoch: int) -> None:
+def catch_up_with(ctx: EpochContext, epoch: int, *, by: str = "") -> None:
     """Bump the epoch to the one in an answer: the topics have changed, or a share group's state is ready."""
     if epoch - ctx.group.epoch > CATCH_UP_MAX:
         ctx.group.epoch = epoch - 1
     while ctx.group.epoch < epoch:
-        bump_epoch(ctx, Cause.METADATA_CHANGED)
+        bump_epoch(ctx, Cause.METADATA_CHANGED, by=by)
 
 
 def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat, *, is_new: bool) -> None:
@@ -75,7 +82,28 @@ def update_subscription(ctx: EpochContext, member: EpochMember, beat: GroupHeart
             group.resolving.setdefault(regex, ctx.now_ms + RESOLVE_MS)
     member.topics, member.regex = topics, regex
     if changed:
-        bump_epoch(ctx, cause, joined=(member.member_id,) if is_new else ())
+        bump_epoch(ctx, cause, joined=(member.member_id,) if is_new else (), by=member.member_id)
+
+
+def update_metadata(member: EpochMember, beat: GroupHeartbeat) -> bool:
+    """Update what a streams member said of itself; return whether that changed: `hasStreamsMemberMetadataChanged`.
+
+    A change of the client or of the rebalance timeout counts for dynamic members only
+    (`hasEpochRelevantMemberConfigChanged`). If it is not known what the member said before, nothing has changed.
+    """
+    if beat.type is not HeartbeatType.STREAMS:
+        return False
+    known = member.metadata
+    given = {name: value for name in _METADATA if (value := getattr(beat, name)) is not None}
+    if given:
+        member.metadata = msgspec.structs.replace(known or StreamsMetadata(), **given)
+    if known is None:
+        return False
+    if member.group_instance_id is None:
+        given |= {name: getattr(beat, name) or getattr(member, name) for name in ("client_id", "client_host")}
+        timeout_ms = beat.rebalance_timeout_ms
+        given["rebalance_timeout_ms"] = member.rebalance_timeout_ms if (timeout_ms or -1) < 0 else timeout_ms
+    return any(value != getattr(known if name in _METADATA else member, name) for name, value in given.items())
 
 
 def end_resolving(ctx: EpochContext, pattern: str) -> None:
@@ -108,9 +136,28 @@ def compute_target(ctx: EpochContext) -> None:
     ctx.report(Kind.TARGET_COMPUTED, messages.target_computed(group), epoch=group.target_epoch)
 
 
+def end_delay(ctx: EpochContext) -> None:
+    """Compute the first target of a streams group, unless its members are gone: `computeDelayedTargetAssignment`."""
+    if ctx.group.members:
+        compute_target(ctx)
+    else:
+        ctx.group.target_due_ms = -1
+
+
+def reset_empty_target(ctx: EpochContext) -> None:
+    """Let the next member of an empty group have a target at once, as Kafka does from 4.4 on.
+
+    `consumerGroupFenceMembers` and its twins then store a target of the new epoch, computed at time 0.
+    """
+    group = ctx.group
+    if not group.members and not ctx.config.before_4_4:
+        group.target_epoch, group.target_ms = group.epoch, 0
+
+
 def delay_first_target(ctx: EpochContext) -> None:
     """Delay the first target of a streams group for more members: `group.streams.initial.rebalance.delay.ms`."""
     group = ctx.group
     delay_ms = ctx.config.initial_rebalance_delay_ms(group.group_id, ctx.now_ms)
-    if group.type is GroupType.STREAMS and not group.members and delay_ms > 0:
+    is_first = group.type is GroupType.STREAMS and not group.members
+    if is_first and delay_ms > 0 and group.target_due_ms < 0:
         group.target_due_ms = ctx.now_ms + delay_ms

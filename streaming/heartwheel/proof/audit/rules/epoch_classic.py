@@ -15,7 +15,13 @@ from heartwheel.proof.audit.rules.epoch_late import add_late_classic, believe, j
 from heartwheel.proof.audit.rules.epoch_model import CONSUMER, REJOIN, RESYNC, REVOCATION, SESSION, Modern, Person
 from heartwheel.proof.audit.rules.epoch_requests import BACK, REFUSED, replace_static
 from heartwheel.proof.audit.rules.epoch_run import EpochRun
-from heartwheel.proof.audit.rules.epoch_steps import assign_if_due, is_full, leaves_classic_members, next_epoch
+from heartwheel.proof.audit.rules.epoch_steps import (
+    assign_if_due,
+    is_full,
+    leave_no_target,
+    leaves_classic_members,
+    next_epoch,
+)
 from heartwheel.proof.audit.rules.joins import FULL
 from heartwheel.proof.audit.rules.model import (
     CLASSIC,
@@ -95,7 +101,7 @@ def _session_of(run: EpochRun, event: Event) -> int:
 def _why_not(run: EpochRun, event: Event) -> str:
     if not run.allows_session(_session_of(run, event)):
         return BAD_TIMEOUT
-    if is_full(run, event.member_id):
+    if is_full(run, event.member_id, event.group_instance_id):
         return FULL
     if not _has_common_protocol(run, event):
         return REFUSED
@@ -183,6 +189,7 @@ def _leave(run: EpochRun, event: Event) -> str:
     if leaves_classic_members(run):
         return BACK
     next_epoch(run, "member_left", removed=tuple(removed))
+    leave_no_target(run)
     return ""
 
 

@@ -139,7 +139,9 @@ def _fire_group(run: EpochRun, now_ms: int) -> None:
     modern, group = run.modern, run.group
     if modern.first_target_ms == now_ms and not group.away:
         group.now_ms = max(group.now_ms, now_ms)
-        compute_target(run)
+        if modern.people:
+            compute_target(run)
+        modern.first_target_ms = -1
     for pattern in [name for name, at_ms in modern.lookups.items() if at_ms == now_ms and not group.away]:
         group.now_ms = max(group.now_ms, now_ms)
         end_lookup(run, pattern)

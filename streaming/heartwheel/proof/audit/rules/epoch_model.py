@@ -51,6 +51,7 @@ class Person(msgspec.Struct):
         patience_ms: its rebalance timeout, ms; -1 if it has none.
         topics: the topics that it subscribes to.
         pattern: the pattern that it subscribes to; empty for none.
+        about: what a streams member said of itself, by the names of a heartbeat; empty if the source has nothing of it.
         has: its partitions, `None` if unknown.
         to_revoke: the partitions that it must revoke.
         must_revoke: whether it must revoke partitions.
@@ -72,6 +73,7 @@ class Person(msgspec.Struct):
     patience_ms: int = -1
     topics: tuple[str, ...] = ()
     pattern: str = ""
+    about: dict[str, object] = {}
     has: Parts | None = None
     to_revoke: Parts = {}
     must_revoke: bool = False

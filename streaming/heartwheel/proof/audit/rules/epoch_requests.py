@@ -19,6 +19,8 @@ from heartwheel.proof.audit.rules.epoch_steps import (
     fits_epoch,
     follow_answer,
     is_full,
+    learn_about,
+    leave_no_target,
     leaves_classic_members,
     next_epoch,
     reconcile,
@@ -38,6 +40,8 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
     """Apply a heartbeat; return the cause of its reject, `REFUSED`, `BACK`, or an empty text."""
     modern = run.modern
     kind = beat.type.value.removesuffix("_heartbeat")
+    if kind == STREAMS and beat.group_instance_id is not None and not _has_static_streams(run, beat):
+        return REFUSED
     if modern.kind != kind:
         if modern.people or beat.member_epoch != 0:
             return REFUSED
@@ -45,7 +49,7 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
     if beat.member_epoch < 0:
         return _leave(run, beat)
     accepted = beat.answer_member_epoch is not None
-    if beat.member_epoch == 0 and not accepted and is_full(run, beat.sender):
+    if beat.member_epoch == 0 and not accepted and is_full(run, beat.sender, beat.group_instance_id):
         return FULL
     note_age(run, beat)
     by_instance = beat.group_instance_id is not None and modern.kind != SHARE
@@ -59,6 +63,11 @@ def heartbeat(run: EpochRun, beat: GroupHeartbeat) -> str:
         _note_return(run, person, beat, at_first)
     _stay(run, person, beat, came=beat.member_epoch == 0 and len(modern.people) > before)
     return ""
+
+
+def _has_static_streams(run: EpochRun, beat: GroupHeartbeat) -> bool:
+    """Return whether a static member of a streams group is possible: since Kafka 4.4, or because it was accepted."""
+    return run.config.kafka_version != "4.3" or beat.answer_member_epoch is not None
 
 
 def _note_return(run: EpochRun, person: Person, beat: GroupHeartbeat, at_first: str) -> None:
@@ -82,12 +91,15 @@ def _stay(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool) ->
             person.clocks.pop(what, None)
     if beat.member_epoch > person.epoch and not person.proven and beat.member_epoch > 0:
         person.earlier, person.epoch = person.epoch, beat.member_epoch
+    is_other = learn_about(person, beat) and not came
     person.client_id = beat.client_id or person.client_id
     person.client_host = beat.client_host or person.client_host
     person.patience_ms = _patience_ms(person, beat)
     subscribe(run, person, beat, came=came)
+    if is_other:
+        next_epoch(run, "member_updated", sender=person.member_id)
     if answered is not None:
-        follow_answer(run, answered)
+        follow_answer(run, answered, person.member_id)
     assign_if_due(run, answered)
     reconcile(run, person, beat)
     run.doubt(person, run.modern.target)
@@ -133,7 +145,7 @@ def _new(run: EpochRun, beat: GroupHeartbeat) -> Person:
     modern = run.modern
     if modern.kind == STREAMS and not modern.people:
         delay_ms = run.set_for("initial_rebalance_delay")
-        if delay_ms:
+        if delay_ms and modern.first_target_ms < 0:
             modern.first_target_ms = run.group.now_ms + delay_ms
             run.file_group(modern.first_target_ms)
     instance_id = None if modern.kind == SHARE else beat.group_instance_id
@@ -154,6 +166,7 @@ def replace_static(run: EpochRun, old: Person, new_id: str) -> Person:
             patience_ms=old.patience_ms,
             topics=old.topics,
             pattern=old.pattern,
+            about=old.about,
             has=old.has,
         )
     )
@@ -218,4 +231,5 @@ def fence(run: EpochRun, person: Person, cause: str) -> str:
     if not cause:
         return ""
     next_epoch(run, cause, removed=(person.member_id,))
+    leave_no_target(run)
     return ""

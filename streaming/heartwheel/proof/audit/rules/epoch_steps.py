@@ -8,27 +8,34 @@ from __future__ import annotations
 
 from heartwheel.proof.audit.rules.epoch_model import CONSUMER, LOOKUP_MS, REVOCATION, SHARE, STREAMS, Parts, Person
 from heartwheel.proof.audit.rules.epoch_run import EpochRun
-from heartwheel.wire.group_heartbeats import GroupHeartbeat
+from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 
 _SINGLE_BUMPS_MAX = 100
 """Up to this many new epochs at once have one verdict each; more have a single verdict."""
 
 
-def next_epoch(run: EpochRun, cause: str, *, joined: tuple[str, ...] = (), removed: tuple[str, ...] = ()) -> None:
-    """Bump the group's epoch by one, because a member joined or left, or for another cause."""
+def next_epoch(
+    run: EpochRun, cause: str, *, joined: tuple[str, ...] = (), removed: tuple[str, ...] = (), sender: str = ""
+) -> None:
+    """Bump the group's epoch by one, because a member joined or left, or for another cause.
+
+    A streams group's words name the sender of the request.
+    """
     modern = run.modern
     modern.epoch += 1
-    what = "streams group epoch" if modern.kind == STREAMS else "group epoch"
-    words = f"[GroupId {run.group.group_id}] Bumped {what} to {modern.epoch}."
+    words = f"[GroupId {run.group.group_id}] Bumped group epoch to {modern.epoch}."
+    if modern.kind == STREAMS:
+        whose = f"[MemberId {sender}]" if sender else ""
+        words = f"[GroupId {run.group.group_id}]{whose} Bumped streams group epoch to {modern.epoch}."
     run.emit_epoch("epoch_bumped", words, cause, joined=joined, removed=removed)
 
 
-def follow_answer(run: EpochRun, answered: int) -> None:
+def follow_answer(run: EpochRun, answered: int, sender: str = "") -> None:
     """Bump the epoch to the one in an answer, for a cause that is in no request."""
     if answered > run.modern.epoch + _SINGLE_BUMPS_MAX:
         run.modern.epoch = answered - 1
     while answered > run.modern.epoch:
-        next_epoch(run, "metadata_changed")
+        next_epoch(run, "metadata_changed", sender=sender)
 
 
 def compute_target(run: EpochRun) -> None:
@@ -67,7 +74,31 @@ def subscribe(run: EpochRun, person: Person, beat: GroupHeartbeat, *, came: bool
             moves = True
     person.topics, person.pattern = wanted, pattern
     if moves:
-        next_epoch(run, cause, joined=(person.member_id,) if came else ())
+        next_epoch(run, cause, joined=(person.member_id,) if came else (), sender=person.member_id)
+
+
+def learn_about(person: Person, beat: GroupHeartbeat) -> bool:
+    """Keep what a streams member says of itself; return whether it said something else before.
+
+    A static member may return from another client or with another rebalance timeout, which changes nothing.
+    """
+    if beat.type is not HeartbeatType.STREAMS:
+        return False
+    said = {
+        "rack_id": beat.rack_id,
+        "process_id": beat.process_id,
+        "client_tags": beat.client_tags,
+        "topology_epoch": beat.topology_epoch,
+    }
+    said = {name: value for name, value in said.items() if value is not None}
+    before, person.about = person.about, person.about | said
+    if not before:
+        return False
+    differs = any(before.get(name) != value for name, value in said.items())
+    if person.instance_id is not None:
+        return differs
+    moved = beat.client_id not in (None, "", person.client_id) or beat.client_host not in (None, "", person.client_host)
+    return differs or moved or (beat.rebalance_timeout_ms or -1) not in (-1, person.patience_ms)
 
 
 def end_lookup(run: EpochRun, pattern: str) -> None:
@@ -169,8 +200,23 @@ def leaves_classic_members(run: EpochRun) -> bool:
     return all(person.classic_ms for person in people.values())
 
 
-def is_full(run: EpochRun, member_id: str) -> bool:
-    """Return whether a group of this kind is at its maximum size."""
+def is_full(run: EpochRun, member_id: str, instance_id: str | None = None) -> bool:
+    """Return whether a group of this kind is at its maximum size, so that it refuses this join.
+
+    Kafka 4.3 refuses the return of a static member under another id, too, and any join to a full streams group.
+    """
     modern = run.modern
     most: int = getattr(run.config, f"group_{modern.kind}_max_size")
-    return member_id not in modern.people and len(modern.people) >= most
+    is_known = member_id in modern.people
+    if run.config.kafka_version == "4.3":
+        is_known = is_known and modern.kind != STREAMS
+    else:
+        is_known = is_known or run.holder(instance_id) is not None
+    return len(modern.people) >= most and not is_known
+
+
+def leave_no_target(run: EpochRun) -> None:
+    """Note that a group without members computes its next target at once: since Kafka 4.4."""
+    modern = run.modern
+    if run.config.kafka_version != "4.3" and not modern.people:
+        modern.target, modern.target_ms = modern.epoch, 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -110,7 +111,7 @@ _OWN_SESSION: Final = "epochs-own"
 
 
 def _draw_rules(dice: Random) -> CoordinatorConfig:
-    return CoordinatorConfig(
+    rules = CoordinatorConfig(
         group_min_session_timeout_ms=200,
         group_initial_rebalance_delay_ms=dice.choice((0, 300, 700)),
         group_max_size=dice.choice((2**31 - 1, 2**31 - 1, 3)),
@@ -126,6 +127,8 @@ def _draw_rules(dice: Random) -> CoordinatorConfig:
         group_streams_initial_rebalance_delay_ms=700,
         group_overrides=(GroupOverride(_OWN_SESSION, "consumer.session.timeout.ms", 2_000),),
     )
+    # Not drawn: a further draw would make other histories of all seeds.
+    return replace(rules, kafka_version="4.3" if rules.group_max_size == 3 else "4.4")
 
 
 def _draw_limits(dice: Random) -> ShardLimits:

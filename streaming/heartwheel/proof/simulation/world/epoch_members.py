@@ -45,6 +45,8 @@ class _Membership:
         self._member_id = who.member_id(life)
         self._kind = HeartbeatType(f"{'consumer' if who.group.kind == 'mixed' else who.group.kind}_heartbeat")
         self._answers = who.group.answers
+        # A member returns from the same process or from another one, so that the epoch is bumped or is not.
+        self._process = f"{who.number}-{life // 2}" if self._kind is HeartbeatType.STREAMS else None
         self._epoch = 0
         self._owned: tuple[int, ...] = ()
 
@@ -92,7 +94,7 @@ class _Membership:
         self._owned = self._dealt()
         answered = self._known_epoch() + (self._member_id not in self._members())
         fields: dict[str, Any] = {"subscribed_topics": (_TOPIC,), "rebalance_timeout_ms": self._who.group.rebalance_ms}
-        self._send(0, answered=answered, assigned=self._owned, **fields)
+        self._send(0, answered=answered, assigned=self._owned, process_id=self._process, **fields)
         self._epoch = answered
 
     def _beat(self, *, gives_back: bool) -> None:
