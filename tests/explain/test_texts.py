@@ -71,6 +71,11 @@ TEXTS: list[tuple[str, str, dict[str, Any]]] = [
     (NEW, f"[GroupId orders] Member {K848} joins the consumer group using the classic protocol.", {"kind": FactKind.JOINED}),
     (NEW, f"[GroupId orders] Member {K848} joins the share group using the share protocol.", {"kind": FactKind.JOINED, "protocol": "share"}),
     (NEW, f"[GroupId orders][MemberId {K848}] Member joins the streams group.", {"kind": FactKind.JOINED, "member_id": K848, "protocol": "streams"}),
+    # static members of streams groups, from 4.4 on
+    (NEW, f"[GroupId orders][MemberId {K848}] Static member {K848} with instance id i-1 joins the streams group.", {"kind": FactKind.JOINED, "member_id": K848, "group_instance_id": "i-1", "protocol": "streams"}),
+    (NEW, f"[GroupId orders][MemberId {K848}] Static member {K848} with instance id i-1 temporarily left the streams group.", {"kind": FactKind.TEMPORARILY_LEFT, "member_id": K848, "group_instance_id": "i-1", "protocol": "streams"}),
+    (NEW, f"[GroupId orders][MemberId {K848}] Static member {K848} with instance id i-1 left the streams group.", {"kind": FactKind.LEFT, "member_id": K848, "group_instance_id": "i-1", "protocol": "streams"}),
+    (NEW, f"[GroupId orders][MemberId {K848}] Static member with instance id i-1 re-joins the streams group using the streams protocol. Created a new member {K848} to replace the existing member {M}.", {"kind": FactKind.REPLACED, "member_id": M, "new_member_id": K848, "group_instance_id": "i-1", "protocol": "streams"}),
     (NEW, f"[GroupId orders] Static member {K848} with instance id i-1 joins the consumer group using the consumer protocol.", {"kind": FactKind.JOINED, "group_instance_id": "i-1"}),
     (NEW, f"[GroupId orders] Static member with instance id i-1 re-joins the consumer group using the consumer protocol. Created a new member {N} to replace the existing member {M}.", {"kind": FactKind.REPLACED, "member_id": M, "new_member_id": N, "group_instance_id": "i-1"}),
     (NEW, f"[GroupId orders] Member {K848} new assignment state: epoch=4, previousEpoch=3, state=STABLE, assignedPartitions=[] and revokedPartitions=[].", {"kind": FactKind.REACHED, "number": 4, "state": "STABLE"}),
@@ -150,6 +155,15 @@ NOTHING = [
     "Received unexpected notification of sync expiration after group orders already transitioned to the Stable state.",
     "The following groups were deleted: orders. A total of 3 offsets were removed.",
     "Creating simple consumer group orders via manual offset commit.",
+    f"[GroupId orders][MemberId {K848}] Member initialized the topology with epoch 0",
+    f"[GroupId orders][MemberId {K848}] Member joined with stale topology epoch 0",
+    f"[GroupId orders][MemberId {K848}] Valid topic configuration found in 4ms, topology epoch 0 is now initialized.",
+    f"[GroupId orders][MemberId {K848}] Valid topic configuration found in 4ms, but internal topics are missing for topology epoch 0: [a]",
+    f"[GroupId orders][MemberId {K848}] Topic configuration failed for topology epoch 0 in 4ms: MISSING_SOURCE_TOPICS",
+    f"[GroupId orders][MemberId {K848}] Assignment configurations changed to {{num.standby.replicas=1}}. Triggering rebalance.",
+    f"[GroupId orders][MemberId {K848}] Shutdown requested for the streams application.",
+    "[GroupId orders] The configured task assignor 'mine' is not available; falling back to the default assignor 'sticky'.",
+    "[GroupId orders] Requested topology description push at topology epoch 0.",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.groups import WatchedGroup
 from heartwheel.sources.explain.watch import FollowedLog
 from heartwheel.wire.explained import Happened
@@ -15,8 +15,36 @@ class LoggedArrivals:
         self._watch = watch
 
     def joined(self, fact: Fact) -> None:
-        """Note that a member joins."""
+        """Note that a member joins; in a streams group once its epoch or assignment confirms it."""
         group = self._watch.group(fact)
+        if fact.protocol == "streams":
+            group.group_type, group.unconfirmed = "streams", fact
+        else:
+            self._joined(fact, group)
+
+    def replaced(self, fact: Fact) -> None:
+        """Note that a static member is back; in a streams group once its epoch or assignment confirms it."""
+        group = self._watch.group(fact)
+        if fact.protocol == "streams":
+            group.group_type, group.unconfirmed = "streams", fact
+        else:
+            self._replaced(fact, group)
+
+    def confirm(self, fact: Fact) -> None:
+        """Note a join or return of a streams member that was not refused, by a later line of the same request.
+
+        The coordinator writes that a streams member joins before it checks its topology. A member that it then refuses
+        has neither an epoch nor an assignment, and the next request's lines are about another one.
+        """
+        group = self._watch.group(fact)
+        before, group.unconfirmed = group.unconfirmed, None
+        if before is not None and fact.member_id == (before.new_member_id or before.member_id):
+            if before.kind is FactKind.REPLACED:
+                self._replaced(before, group)
+            else:
+                self._joined(before, group)
+
+    def _joined(self, fact: Fact, group: WatchedGroup) -> None:
         if fact.protocol and fact.protocol != "classic":
             group.group_type = fact.protocol
             group.causes.append((fact.time_ms, "member_joined", fact.member_id))
@@ -41,9 +69,7 @@ class LoggedArrivals:
         if back is not None:
             back.returned_ms, back.returned_as = fact.time_ms, member_id
 
-    def replaced(self, fact: Fact) -> None:
-        """Note that a static member is back under a new id."""
-        group = self._watch.group(fact)
+    def _replaced(self, fact: Fact, group: WatchedGroup) -> None:
         old = group.member(fact.member_id)
         old.group_instance_id = fact.group_instance_id or old.group_instance_id
         before, old.out = old.out, None

@@ -127,6 +127,8 @@ class WatchedGroup:
         self.open: OpenRebalance | None = None
         self.bumped: ExplainedEvent | None = None
         self.emptied: ExplainedEvent | None = None
+        self.unconfirmed: Fact | None = None
+        """A join or return in a streams group that may still be refused."""
         self.causes: list[tuple[int, str, str]] = []
         """Changes to members of a group with epochs since its last epoch."""
         self.unsettled: list[ExplainedEvent] = []

@@ -62,19 +62,43 @@ IDENTIFIED: Final = (
     ),
     _named(
         FactKind.TEMPORARILY_LEFT,
-        r"Static [Mm]ember {member} with instance id {instance} temporarily left the {protocol} group",
+        r"Static [Mm]ember {member} with instance id {instance} temporarily left the "
+        r"(?P<protocol>consumer|share) group",
         needle=" temporarily left the ",
     ),
     _named(
+        FactKind.TEMPORARILY_LEFT,
+        r"Static member {member} with instance id {instance} temporarily left the streams group",
+        "streams",
+        needle=" temporarily left the streams group",
+        names_member=True,
+    ),
+    _named(
         FactKind.LEFT,
-        r"Static [Mm]ember {member} with instance id {instance}(?<! temporarily) left the {protocol} group",
+        r"Static [Mm]ember {member} with instance id {instance}(?<! temporarily) left the "
+        r"(?P<protocol>consumer|share) group",
         needle=" left the ",
     ),
     _named(
+        FactKind.LEFT,
+        r"Static member {member} with instance id {instance}(?<! temporarily) left the streams group",
+        "streams",
+        needle=" left the streams group",
+        names_member=True,
+    ),
+    _named(
         FactKind.REPLACED,
-        r"Static [Mm]ember with instance id {instance} re-joins the {protocol} group using the \w{1,20} protocol\. "
-        r"Created a new member {new} to replace the existing member {member}(?=\.?(?:\s|$))",
+        r"Static [Mm]ember with instance id {instance} re-joins the (?P<protocol>consumer|share) group using the "
+        r"\w{1,20} protocol\. Created a new member {new} to replace the existing member {member}(?=\.?(?:\s|$))",
         needle=" to replace the existing member ",
+    ),
+    _named(
+        FactKind.REPLACED,
+        r"Static member with instance id {instance} re-joins the streams group using the streams protocol\. "
+        r"Created a new member {new} to replace the existing member {member}(?=\.?(?:\s|$))",
+        "streams",
+        needle=" to replace the existing member ",
+        names_member=True,
     ),
     _named(
         FactKind.JOINED,
@@ -85,6 +109,13 @@ IDENTIFIED: Final = (
         FactKind.JOINED,
         r"Member {member} joins the (?P<protocol>consumer|share) group using",
         needle=" group using",
+    ),
+    _named(
+        FactKind.JOINED,
+        r"Static member {member} with instance id {instance} joins the streams group",
+        "streams",
+        needle=" joins the streams group",
+        names_member=True,
     ),
     _named(
         FactKind.JOINED,
@@ -139,9 +170,10 @@ IDENTIFIED_WITHOUT_FACT: Final = (
     _named(FactKind.NOTHING, r"Member {member} updated {rest}", needle=" updated "),
     _named(
         FactKind.NOTHING,
-        r"(?:Computed |Member updated |Member's? |Converted |Configuring |Creating |Could |Couldn't |Ignoring "
-        r"|Received |Skipping |Cannot |Group not found|Assignment configurations |Removing |Expired |Committing "
-        r"|Topology |Initializ|Setting |Downgrad|Upgrad|Failed |Loaded |Scheduled ){rest}",
+        r"(?:Computed |Member (?:updated|initialized|joined) |Member's? |Converted |Configuring |Creating |Could "
+        r"|Couldn't |Ignoring |Received |Skipping |Cannot |Group not found|Assignment configurations |Removing "
+        r"|Expired |Committing |Topology |Topic configuration |Valid topic |The |Initializ|Setting |Downgrad|Upgrad"
+        r"|Failed |Loaded |Scheduled |Shutdown requested |Clearing |Requested |Scanned |Refreshing |Size of ){rest}",
         needle="] ",
     ),
 )

@@ -106,6 +106,7 @@ class LoggedRebalances:
 
     def bumped(self, fact: Fact) -> None:
         """Note that a group has a new epoch."""
+        self._arrivals.confirm(fact)
         group = self._watch.group(fact)
         group.group_type = fact.protocol or (group.group_type if group.group_type != "classic" else "consumer")
         causes = [each for each in group.causes if fact.time_ms - each[0] <= _CAUSED_WITHIN_MS]
@@ -126,6 +127,7 @@ class LoggedRebalances:
 
     def reached(self, fact: Fact) -> None:
         """Note that a member has its assignment of an epoch; only 3.7 and 3.8, share and streams groups log it."""
+        self._arrivals.confirm(fact)
         group = self._watch.group(fact)
         bumped = group.bumped
         if bumped is not None and fact.number == bumped.epoch and fact.state == "STABLE":

@@ -1,4 +1,4 @@
-"""The coordinator's sentences, of Kafka 2.0 to 4.3, parsed into facts.
+"""The coordinator's sentences, of Kafka 2.0 to 4.4, parsed into facts.
 
 The texts are those of `kafka.coordinator.group.GroupCoordinator` (up to 3.9) and of
 `org.apache.kafka.coordinator.group.GroupMetadataManager` (3.7 and newer, the only one from 4.0). Where versions differ,
