@@ -337,7 +337,7 @@ def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() 
 
 
 def test_forged_marks_and_events_move_nothing() -> None:
-    """A feed that is not believed, times from the far future, and marks that are none: time stands still."""
+    """A feed that is not believed, times from the far future, another partition, no marks: time stands still."""
     log = LogBuilder()
     log.pass_on(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="one")
@@ -346,10 +346,12 @@ def test_forged_marks_and_events_move_nothing() -> None:
     for broken in ({"passed_ms": "x", "since_ms": 0}, {"passed_ms": T0 + 9_000}, {"passed_ms": -1, "since_ms": -1}):
         log.add(T0 + 200, msgspec.json.encode({"type": "mark", "feed": "one", **broken}))
     log.add(T0 + 300, msgspec.json.encode({"group_id": "g", "member_id": "a", "feed": "one"}))
+    log.pass_on(T0 + 350, _beat(), T0 + 5_000, feed="one", partition=1)
+    log.mark(T0 + 350, T0 + 9_000, feed="one", partition=1)
     run = _engine(log)
     assert not [each for each in run.written if isinstance(each.row, ExpirationRow)]
     report = _audit(run, judge_rejects=True)
-    assert {kind.value: number for kind, number in report.faults.items()} == {"reject_missing": 5}
+    assert {kind.value: number for kind, number in report.faults.items()} == {"reject_missing": 6}
     log.mark(T0 + 400, T0 + 10**9, feed="one")
     assert _is_confirmed(_engine(log), judge_rejects=False) == [("a", SESSION_MS)]
 

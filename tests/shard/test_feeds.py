@@ -61,6 +61,33 @@ def test_time_of_a_tapped_group_is_that_of_its_feed() -> None:
     assert _expired(log) == [("a", T0 + SESSION_MS)]
 
 
+def test_feed_counts_in_its_partition_only() -> None:
+    """A mark in another partition moves no time, and an event there is a reject, whatever the group's id hashes to."""
+    log = LogBuilder()
+    log.pass_on(T0, _beat(), T0)
+    log.mark(T0 + 1_000, T0 + 2 * SESSION_MS, partition=1)
+    log.pass_on(T0 + 1_000, _beat("b"), T0, partition=1)
+    rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
+    (rejects,) = [payload for _, kind, payload in rows if kind is PayloadKind.REJECTS]
+    (reject,) = msgspec.json.decode(rejects, type=list[Reject])
+    assert (reject.partition, reject.cause) == (1, RejectCause.BAD_FIELD)
+    assert _expired(log) == []
+    log.mark(T0 + 1_000, T0 + 2 * SESSION_MS)
+    assert _expired(log) == [("a", T0 + SESSION_MS)]
+
+
+@pytest.mark.parametrize("group", [str(number) for number in range(8)])
+def test_growth_of_the_topic_means_nothing_to_a_feed(group: str) -> None:
+    """Nothing of a new partition has been read, and it is the one of the group's id: its feed's marks are enough."""
+    log = LogBuilder()
+    log.tick(T0, partitions=1)
+    log.pass_on(T0, _beat(group=group), T0)
+    log.tick(T0 + 1_000, partitions=8)
+    log.pass_on(T0 + 2_000, _beat(group=group), T0 + 2_000)
+    log.mark(T0 + 20_000, T0 + 20_000)
+    assert _expired(log) == [("a", T0 + 2_000 + SESSION_MS)]
+
+
 def test_feed_that_comes_back_says_all_that_it_heard() -> None:
     """A feed that stood still for long passes on late what happened in time, and nobody is expired by that."""
     log = LogBuilder()

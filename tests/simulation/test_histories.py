@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from heartwheel.proof.simulation import simulate, survey
-from heartwheel.proof.simulation.checkers.fed_partition import Aside
+from heartwheel.proof.simulation.checkers.fed_log import Aside
 from heartwheel.proof.simulation.checkers.strays import UnorderedReason
 from heartwheel.proof.simulation.plan.feeds import FeedFaultKind
 from heartwheel.proof.simulation.world.faults import JobStep
@@ -121,6 +121,7 @@ _AT_LEAST: Final = {
         "epochs answered GROUP_MAX_SIZE_REACHED",
         f"fault feed {FeedFaultKind.FALLS_SILENT}",
         "fault marks go back",
+        "fed group judged in a topic that grows",
         "fed group put aside, by the audit",
     ],
 }

@@ -7,8 +7,7 @@ from typing import Any
 
 from heartwheel.engine.rules.answer import Answer
 from heartwheel.proof.simulation import draw_plan, simulate
-from heartwheel.proof.simulation.checkers.fed_moving import MovingGroup
-from heartwheel.proof.simulation.checkers.fed_partition import NOWHERE, Aside, FedPartition, Followed, Missed, Reach
+from heartwheel.proof.simulation.checkers.fed_log import NOWHERE, Aside, FedLog, Missed, Reach
 from heartwheel.proof.simulation.plan.clocks import EPOCH_MS, HostClock
 from heartwheel.proof.simulation.plan.feeds import FeedFault, FeedFaultKind, FeedsPlan, SimulatedFeed
 from heartwheel.proof.simulation.plan.parameters import Plan
@@ -17,8 +16,7 @@ from heartwheel.proof.simulation.world.feeds import Write, relayed_writes
 from heartwheel.proof.simulation.world.tapped import ReceivedRequest
 from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.passed_on import read_mark, read_passed_on
-from support.fed_growth import MOVING, parts
+from heartwheel.wire.passed_on import FEEDS_PARTITION, read_mark, read_passed_on
 
 T0 = EPOCH_MS
 
@@ -97,59 +95,20 @@ def test_what_befalls_a_feed() -> None:
     assert _times(relayed_writes(plan, received[:1], Story())) == [100, 100]
 
 
-def _grown(plan: Plan, *, start_ms: int = 0) -> Plan:
-    return dataclasses.replace(plan, partitions=1, grown=(1_000, 2), start_ms=start_ms)
+def test_a_feed_writes_into_one_partition_of_a_topic_that_grows() -> None:
+    """Whatever a group's id hashes to, and however many partitions there are."""
+    received = [dataclasses.replace(_received(at_ms), group_id=f"g{at_ms}") for at_ms in range(100, 2_900, 200)]
+    plan = dataclasses.replace(_plan("one"), partitions=3, grown=(1_000, 5))
+    assert {write.partition for write in relayed_writes(plan, received, Story())} == {FEEDS_PARTITION}
 
 
-def test_a_feed_goes_on_in_a_partition_that_is_added() -> None:
-    """Once a feed knows that the topic has grown, it relays groups to the new partitions and writes marks to all."""
-    received = [dataclasses.replace(_received(true_ms), group_id=MOVING) for true_ms in (100, 1_100, 2_100)]
-    writes = relayed_writes(_grown(_plan("one", metadata_age_ms=700)), received, Story())
-    marks = [(write.true_ms, write.partition) for write in writes if read_mark(write.value) is not None]
-    assert {partition for true_ms, partition in marks if true_ms < 1_700} == {0}
-    assert {partition for true_ms, partition in marks if true_ms >= 1_700} == {0, 1}
-    told = [(write.true_ms, write.partition) for write in writes if read_mark(write.value) is None]
-    assert [partition for _, partition in told] == [int(true_ms >= 1_700) for true_ms, _ in told]
-    assert {partition for _, partition in told} == {0, 1}
+def _fed(log: LogBuilder, ends: list[int], *names: str) -> FedLog:
+    return FedLog(_plan(*names), [log.records], ends)
 
 
-def _moving(log: LogBuilder, ends: list[tuple[int, int]], known_since: int, *, is_foreseen: bool = True) -> Followed:
-    """Follow the group through batches that end at an offset in each partition."""
-    logs = parts(log.records)
-    plan = _grown(_plan("one"))
-    found = {at: FedPartition(plan, records, [end[at] for end in ends]) for at, records in enumerate(logs)}
-    homes = [{0, 1} if batch >= known_since else {0} for batch in range(len(ends))]
-    return MovingGroup(MOVING, found, homes, is_foreseen=is_foreseen).followed
-
-
-def _told_in_both() -> LogBuilder:
-    log = LogBuilder()
-    for partition, at_ms in ((0, 500), (1, 1_500)):
-        log.pass_on(T0 + at_ms, Event(group_id=MOVING, member_id="a"), T0 + at_ms, feed="one", partition=partition)
-        log.mark(T0 + at_ms + 100, T0 + at_ms + 100, feed="one", partition=0)
-    log.mark(T0 + 1_600, T0 + 1_600, feed="one", partition=1, held={MOVING: T0 + 1_550})
-    return log
-
-
-def test_the_checker_waits_for_a_feed_in_every_partition_of_a_group() -> None:
-    """Until the growth is known the marks of the one count, then those of both, and what is held back in either."""
-    reached = _moving(_told_in_both(), [(2, 0), (2, 1), (3, 1), (3, 2)], known_since=1).reached
-    assert [reach.at_most - T0 for reach in reached] == [600, 600, 600, 1_550]
-    assert [reach.surely - T0 for reach in reached] == [600, 600, 600, 1_549]
-
-
-def test_the_checker_puts_aside_what_a_growth_makes_late() -> None:
-    """What was written to the new partition before the job knew of it, and what a new checkpoint cannot know."""
-    log = _told_in_both()
-    assert _moving(log, [(2, 0), (3, 2)], known_since=1).aside is None
-    assert _moving(log, [(3, 0), (3, 2)], known_since=1).aside is Aside.LATE
-    assert _moving(log, [(3, 2)], known_since=0, is_foreseen=False).aside is Aside.UNFORESEEN
-    log.pass_on(T0 + 1_700, Event(group_id=MOVING, member_id="b"), T0 + 500, feed="one", partition=1)
-    assert _moving(log, [(3, 3)], known_since=0).aside is not None
-
-
-def _followed(log: LogBuilder, ends: list[int], *names: str) -> Followed:
-    return FedPartition(_plan(*names), log.records, ends).groups["g"]
+def _reached(log: LogBuilder, ends: list[int]) -> list[Reach]:
+    fed = _fed(log, ends, "one", "two")
+    return [fed.reach("g", batch) for batch in range(len(ends))]
 
 
 def test_the_checker_goes_by_the_marks() -> None:
@@ -161,7 +120,7 @@ def test_the_checker_goes_by_the_marks() -> None:
     log.mark(T0, T0 + 1_000, feed="one")
     log.mark(T0, T0 + 800, feed="two")
     log.mark(T0, T0 + 2_000, held={"g": T0 + 600}, feed="one")
-    reached = _followed(log, [2, 3, 4, 5, 6], "one", "two").reached
+    reached = _reached(log, [2, 3, 4, 5, 6])
     assert reached[0] == NOWHERE
     assert reached[1:4] == [
         Reach(*[T0] * 4),
@@ -182,7 +141,7 @@ def test_the_checker_knows_that_a_group_may_be_forgotten_with_its_feeds() -> Non
     log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 1_000, feed="two")
     log.mark(T0, T0 + 900, feed="two")
     log.mark(T0, T0 + 1_700, feed="two")
-    reached = _followed(log, [6, 7, 8], "one", "two").reached
+    reached = _reached(log, [6, 7, 8])
     assert [(reach.at_most - T0, reach.forgotten - T0) for reach in reached] == [(0, 200), (500, 500), (500, 1_000)]
 
 
@@ -192,7 +151,7 @@ def test_the_checker_knows_what_was_missed() -> None:
     log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="one")
     log.mark(T0, T0 + 1_000, held={"g": T0 + 300}, feed="one")
     log.mark(T0 + 9_000, T0 + 9_000, since_ms=T0 + 8_000, feed="one")
-    (gap,) = _followed(log, [3], "one").missed
+    (gap,) = _fed(log, [3], "one").missed
     assert gap == Missed("one", T0 + 1_000, T0 + 8_000, {"g": T0 + 300})
     assert (gap.began_ms("g"), gap.began_ms("h")) == (T0 + 300, T0 + 1_000)
 
@@ -204,10 +163,10 @@ def test_the_checker_puts_aside_what_nothing_promises() -> None:
         log.mark(T0, T0 + 1_000, feed=feed)
     log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 1_500, feed="one")
     log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="stranger")
-    assert _followed(log, [], "one", "two").aside is None
+    assert _fed(log, [], "one", "two").why_aside("g") is None
     log.pass_on(T0, Event(group_id="g", member_id="b"), T0 + 1_500, feed="two")
-    assert _followed(log, [], "one", "two").aside is Aside.TIED
+    assert _fed(log, [], "one", "two").why_aside("g") is Aside.TIED
     for feed in ("one", "two"):
         log.mark(T0, T0 + 3_000, feed=feed)
     log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 2_000, feed="one")
-    assert _followed(log, [], "one", "two").aside is Aside.LATE
+    assert _fed(log, [], "one", "two").why_aside("g") is Aside.LATE

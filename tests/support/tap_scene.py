@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,37 +58,28 @@ class MemoryTopic:
 class MemoryWriter:
     """Write to a `MemoryTopic` as `heartwheel.sources.tap.writer.Writer` does to Kafka."""
 
-    partitions = 1
-
     def __init__(self, topic: MemoryTopic) -> None:
         self._topic = topic
-        self.ends: dict[int, int] = {}
-
-    def home_of(self, _: str) -> int:
-        """Return the one partition."""
-        return 0
-
-    def count_partitions(self) -> None:
-        """Count nothing: there is one."""
+        self.end = -1
 
     def write(self, records: Iterable[tuple[str, bytes]]) -> None:
         """Append the values."""
         for _, value in records:
             self._topic.append(value)
-            self.ends[0] = len(self._topic.values)
+            self.end = len(self._topic.values)
 
-    def write_marks(self, values: Mapping[int, bytes]) -> None:
+    def write_mark(self, value: bytes) -> None:
         """Append the mark."""
-        self.write([("", value) for value in values.values()])
+        self.write([("", value)])
 
-    def read_back(self, feed: str, ends: Mapping[int, int]) -> set[str]:
+    def read_back(self, feed: str, end: int) -> set[str]:
         """Return the ids that were written behind an offset."""
-        found = (read_passed_on(value) for value in self._topic.values[ends.get(0, 0) :])
+        found = (read_passed_on(value) for value in self._topic.values[end:])
         return {said.id for said in found if said is not None and said.feed == feed}
 
-    def end_offsets(self) -> dict[int, int]:
+    def end_offset(self) -> int:
         """Return where the topic ends."""
-        return {0: len(self._topic.values)}
+        return len(self._topic.values)
 
     def close(self) -> None:
         """Leave the topic as it is."""

@@ -9,7 +9,7 @@ from heartwheel.sources.tap import holds as holds_module
 from heartwheel.sources.tap.holds import Hold, Holds
 from heartwheel.sources.tap.request_log import RequestLog
 from heartwheel.sources.tap.settling import SETTLE_MS
-from heartwheel.wire.passed_on import HELD_MAX
+from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX
 from support.request_lines import T0, heartbeat, join, line
 
 _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 27, 79
@@ -156,7 +156,7 @@ def test_first_joins_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_groups_with_members_are_named_before_those_without() -> None:
     """What does not fit in a mark is of groups in which nobody is known, those first that are held longest."""
     holds = Holds(rebalance_ms={"g": 60_000})
-    strangers = {f"{number:03}" + "é" * 500: T0 + number for number in range(1, 67)}
+    strangers = {f"{number:03}" + "é" * 500: T0 + number for number in range(1, HELD_BYTES_MAX // 1_003 + 2)}
     passed_ms, named = holds.named(T0 + 1_000, {"g": T0, **strangers})
     assert passed_ms == T0 + 1_000
     assert named == {group_id: at_ms for group_id, at_ms in {"g": T0, **strangers}.items() if group_id in named}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from heartwheel.sources.tap.pace import BUSY_MS, QUIET_MS, MarkSchedule
 from heartwheel.wire.passed_on import read_mark
 from support.request_lines import T0, heartbeat
@@ -18,45 +20,48 @@ class _Clock:
         return self.now_s
 
 
-def test_marks_are_as_rare_as_verdicts_allow() -> None:
-    """Of lines every 20 ms a partition with events gets two marks a second, another one a mark every two seconds."""
+@pytest.mark.parametrize(("events", "length_ms"), [(True, BUSY_MS), (False, QUIET_MS)])
+def test_marks_are_as_rare_as_verdicts_allow(*, events: bool, length_ms: int) -> None:
+    """Of lines every 20 ms there are two marks a second with events, and one every two seconds without."""
     clock = _Clock()
-    pace, written = MarkSchedule(clock), [0, 0]
+    pace, written = MarkSchedule(clock), 0
     for at_ms in range(0, 60_000, 20):
         clock.now_s += 0.02
-        if at_ms % 1_000 == 0:
-            pace.note_events({0})
-        due = pace.due(T0 + at_ms, 2, busy=())
-        pace.note(T0 + at_ms, due)
-        for number in due:
-            written[number] += 1
-    assert written == [60_000 // BUSY_MS, 60_000 // QUIET_MS]
+        if events and at_ms % 1_000 == 0:
+            pace.note_events()
+        if pace.is_due(T0 + at_ms, busy=False):
+            pace.note(T0 + at_ms)
+            written += 1
+    assert written == 60_000 // length_ms
 
 
 def test_last_mark_is_written_though_the_log_stands_still() -> None:
     """What was passed on just after a mark is said soon, also if no line follows it; and nothing is said twice."""
     clock = _Clock()
     pace = MarkSchedule(clock)
-    pace.note(T0, pace.due(T0, 1, busy=()))
-    pace.note_events({0})
-    assert pace.due(T0 + 10, 1, busy=()) == []
+    assert pace.is_due(T0, busy=False)
+    pace.note(T0)
+    pace.note_events()
+    assert not pace.is_due(T0 + 10, busy=False)
     clock.now_s += BUSY_MS / 1000
-    assert pace.due(T0 + 10, 1, busy=()) == [0]
-    assert pace.due(T0, 1, busy=()) == []
+    assert pace.is_due(T0 + 10, busy=False)
+    assert not pace.is_due(T0, busy=False)
 
 
-def test_marks_of_a_gap_wait_for_nothing() -> None:
-    """After a gap it matters what each partition was told before it."""
+def test_mark_of_a_gap_waits_for_nothing() -> None:
+    """After a gap it matters what was told before it."""
     pace = MarkSchedule(_Clock())
-    pace.note(T0, [0, 1])
-    assert pace.due(T0 + 1, 2, busy=(), at_once=True) == [0, 1]
+    pace.note(T0)
+    assert pace.is_due(T0 + 1, busy=False, at_once=True)
+    assert not pace.is_due(T0, busy=False, at_once=True)
 
 
 def test_held_groups_are_told_of_as_events_are() -> None:
-    """A partition of a group that is held back is no quiet one."""
+    """While a group is held back marks are as frequent as with events."""
     pace = MarkSchedule(_Clock())
-    pace.note(T0, [0, 1])
-    assert pace.due(T0 + BUSY_MS, 2, busy=(1,)) == [1]
+    pace.note(T0)
+    assert pace.is_due(T0 + BUSY_MS, busy=True)
+    assert not pace.is_due(T0 + BUSY_MS, busy=False)
 
 
 def test_marks_cost_no_more_bytes_than_events(tmp_path: Path) -> None:

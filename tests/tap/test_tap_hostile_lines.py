@@ -112,7 +112,7 @@ class _Future:
 def test_record_that_kafka_refuses_is_not_tried_for_ever() -> None:
     """What is refused for its content is left out and counted; those that were refused beside it are written."""
     writer, producer = Writer.__new__(Writer), _Producer()
-    writer._topic, writer._producer, writer.partitions, writer.ends = "t", producer, 1, {}
+    writer._topic, writer._producer, writer.end = "t", producer, -1
     values = [b"one", b"large", b"two", b"too long for the client"]
     assert writer.write([("g", value) for value in values]) == 2
     assert producer.taken == [b"one", b"two"]

@@ -1,4 +1,4 @@
-"""The tap's writer on a real broker: what was acknowledged is found again, and groups lie where their ids say."""
+"""The tap's writer on a real broker: what was acknowledged is found again, and is in the partition of the feeds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from heartwheel.settings.models import CoordinatorSettings
 from heartwheel.sources.tap.broker_rules import broker_rules, differences
 from heartwheel.sources.tap.echo import logger_level
 from heartwheel.sources.tap.writer import Writer
-from heartwheel.wire.passed_on import FeedWatermark, encode_mark, read_mark
-from support.job import wait_for
+from heartwheel.wire.passed_on import FEEDS_PARTITION, FeedWatermark, encode_mark, read_mark
 
 pytestmark = pytest.mark.kafka
 
@@ -31,42 +30,21 @@ def test_what_was_written_is_found_again(kafka_broker: EmbeddedKafka, topics: Ca
         admin.create_topics({topic: {"num_partitions": 3, "replication_factor": 1}})
     writer = Writer(kafka_broker.bootstrap, topic, {})
     try:
-        writer.ends = writer.end_offsets()
+        writer.end = writer.end_offset()
         writer.write([_event("g", "1"), _event("h", "2")])
-        known = dict(writer.ends)
+        known = writer.end
         writer.write([_event("g", "3"), _event("h", "4", feed="another"), _event("h", "5")])
-        marks = {number: encode_mark(FeedWatermark("tap", 7, 1)) for number in range(writer.partitions)}
-        writer.write_marks(marks)
+        writer.write_mark(encode_mark(FeedWatermark("tap", 7, 1)))
         assert writer.read_back("tap", known) == {"3", "5"}
-        assert writer.end_offsets() == writer.ends
-        home = {group: writer.home_of(group) for group in "gh"}
+        assert writer.end_offset() == writer.end
     finally:
         writer.close()
     records = list(read_topic(kafka_broker.bootstrap, topic))
-    assert {(record.key or b"").decode(): record.partition for record in records if record.key} == home
-    assert sorted(record.partition for record in records if read_mark(record.value)) == sorted(marks)
-
-
-def test_partitions_that_are_added_are_heard_of_soon(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
-    """Groups that go to a new partition wait for the tap's first mark there: it is no five minutes in coming."""
-    topic = topics("growing")
-    with admin_client(kafka_broker.bootstrap) as admin:
-        admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1}})
-        writer = Writer(kafka_broker.bootstrap, topic, {})
-        try:
-            assert writer.partitions == 1
-            admin.create_partitions({topic: 3})
-
-            def has_heard() -> bool:
-                writer.count_partitions()
-                return writer.partitions == 3
-
-            wait_for(has_heard, "the tap to hear of the new partitions")
-            writer.write_marks({number: encode_mark(FeedWatermark("tap", 7, 1)) for number in range(writer.partitions)})
-        finally:
-            writer.close()
-    records = list(read_topic(kafka_broker.bootstrap, topic))
-    assert sorted(record.partition for record in records if read_mark(record.value)) == [0, 1, 2]
+    assert [(record.key, record.partition) for record in records] == [
+        *((group, FEEDS_PARTITION) for group in (b"g", b"h", b"g", b"h", b"h")),
+        (None, FEEDS_PARTITION),
+    ]
+    assert read_mark(records[-1].value) == FeedWatermark("tap", 7, 1)
 
 
 def test_topic_that_is_missing_is_named(kafka_broker: EmbeddedKafka) -> None:

@@ -1,8 +1,10 @@
 """Relayed events: the fields that a feed adds to the events that it relays, and its marks.
 
 A feed such as `heartwheel tap` writes events later than they happened. So each event names its feed and the time at
-which it happened (`PassedOn`), and from time to time the feed writes a *mark* into every partition: everything that
-happened up to a moment has been relayed. The clock of such a group follows its feed's marks instead of append times.
+which it happened (`PassedOn`), and from time to time the feed writes a *mark*: everything that happened up to a moment
+has been relayed. The clock of such a group follows its feed's marks instead of append times. All feeds write into one
+partition, so the log orders their records among each other.
+
 The job never believes the times of feeds that it is not set to trust (`engine.feeds`). Marks are no events and no
 rejects: every reader of the topic skips them, as it skips ticks.
 """
@@ -16,11 +18,15 @@ import msgspec
 FEED_CHARS_MAX: Final = 64
 """Longest name of a feed."""
 
-HELD_MAX: Final = 1_000
+FEEDS_PARTITION: Final = 0
+"""The partition of the heartbeat topic that all feeds write to. It exists in every topic, however many are added."""
+
+HELD_MAX: Final = 4_000
 """Most groups that a mark holds back individually; a feed with more of them stops its mark for all groups."""
 
-HELD_BYTES_MAX: Final = 64 * 1024
-"""Most UTF-8 bytes of their ids, likewise: a mark must fit into a record."""
+HELD_BYTES_MAX: Final = 128 * 1024
+"""Most UTF-8 bytes of their ids, likewise: a mark must fit into a record of 1 MiB, and JSON writes up to six bytes for
+one."""
 
 AHEAD_MS_MAX: Final = 60_000
 """How far a feed's time may be ahead of the append time of its record, ms. A larger difference is not a wrong clock: it
@@ -51,7 +57,7 @@ class PassedOn(msgspec.Struct, frozen=True):
 
 
 class FeedWatermark(msgspec.Struct, frozen=True, tag_field="type", tag="mark", omit_defaults=True):
-    """A feed's mark: up to when it has relayed everything in this partition.
+    """A feed's mark: up to when it has relayed everything.
 
     Args:
         feed: the feed's name.

@@ -16,7 +16,7 @@ from heartwheel.engine.runtime.map.java_hashes import shards_of
 from heartwheel.wire.event_codec import digests
 from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
-from heartwheel.wire.passed_on import FEED_FIELD, PassedOn, is_passed_on, read_feed, read_passed_on
+from heartwheel.wire.passed_on import FEED_FIELD, FEEDS_PARTITION, PassedOn, is_passed_on, read_feed, read_passed_on
 from heartwheel.wire.requests import Request, decode_requests, fingerprint_of
 
 BAD: Final = -1
@@ -79,8 +79,8 @@ class Decoder:
         """Begin with a batch; `None` if all values are to have their bytes."""
         self._repeats.begin(batch, self._table.stamps)
 
-    def decode(self, values: pa.LargeBinaryArray, hashes: Ints) -> Decoded:
-        """Decode the values of a frame, large binary (records,) without nulls, with their hashes."""
+    def decode(self, values: pa.LargeBinaryArray, hashes: Ints, partition: int) -> Decoded:
+        """Decode the values of a frame of one partition, large binary (records,) without nulls, with their hashes."""
         codes = self._table.find(hashes, values)
         unknown = np.flatnonzero(codes == UNKNOWN)
         entry = np.empty(len(codes), np.int32)
@@ -88,7 +88,7 @@ class Decoder:
         entry[unknown] = which
         new = values.take(pa.array(first))
         shard, marks, stamps = self._decode(new)
-        passed_on = self._passed_on(new, shard)
+        passed_on = self._passed_on(new, shard, partition)
         known = codes if not len(unknown) else codes[codes != UNKNOWN]
         distinct, with_bytes = self._distinct(known)
         self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
@@ -108,14 +108,14 @@ class Decoder:
         self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamps[good])
         return decoded
 
-    def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards) -> dict[int, PassedOn]:
+    def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards, partition: int) -> dict[int, PassedOn]:
         """Return what events of feeds say beside the event, by their place; those of others become `BAD`."""
         found: dict[int, PassedOn] = {}
         for at in np.flatnonzero(pc.match_substring(values, FEED_FIELD).to_numpy(zero_copy_only=False)).tolist():
             if shard[at] < 0:
                 continue
             try:
-                said = require_trusted(values[at].as_py(), self.feeds)
+                said = require_trusted(values[at].as_py(), self.feeds, partition)
             except RejectedError:
                 shard[at] = BAD
             else:
@@ -194,20 +194,24 @@ def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> t
     return rows[first], which
 
 
-def require_trusted(value: bytes, feeds: Collection[str]) -> PassedOn | None:
+def require_trusted(value: bytes, feeds: Collection[str], partition: int) -> PassedOn | None:
     """Read what an event of a feed says beside the event; `None` for an event of no feed.
 
     Args:
         value: of an event.
         feeds: the feeds whose times are believed.
+        partition: the partition that it is in.
 
     Raises:
-        RejectedError: it is of another feed, or does not say when it happened.
+        RejectedError: it is of another feed, is in another partition than feeds write to, or does not say when it
+            happened.
     """
     if not is_passed_on(value) or not (feed := read_feed(value)):
         return None
     if feed not in feeds:
         raise RejectedError(RejectCause.UNTRUSTED_FEED, f"engine.feeds does not name the feed {feed}")
+    if partition != FEEDS_PARTITION:
+        raise RejectedError(RejectCause.BAD_FIELD, f"feeds write to partition {FEEDS_PARTITION}, not {partition}")
     passed_on = read_passed_on(value)
     if passed_on is None:
         raise RejectedError(RejectCause.BAD_FIELD, "an event of a feed needs `at_ms`, when it happened, epoch ms")

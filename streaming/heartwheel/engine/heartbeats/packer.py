@@ -22,7 +22,7 @@ from heartwheel.engine.shard.sent_pack import encode_fed, encode_sent
 from heartwheel.engine.time import ReadingsBuilder, encode_readings
 from heartwheel.engine.time.reading import UNTIMED_MS
 from heartwheel.wire.events import RejectedError
-from heartwheel.wire.passed_on import AHEAD_MS_MAX, read_mark
+from heartwheel.wire.passed_on import AHEAD_MS_MAX, FEEDS_PARTITION, read_mark
 from heartwheel.wire.rejects import Reject, make_reject
 from heartwheel.wire.requests import decode_request
 from heartwheel.wire.tick import ANONYMOUS, read_tick
@@ -80,7 +80,7 @@ class Packer:
     def _pack_partition(self, partition: int, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         values = batch.column("value").cast(pa.large_binary())
         append_ms, offset = batch.column("append_ms").to_numpy(), batch.column("offset").to_numpy()
-        decoded, whole = self._decode(values, batch.column("value_hash").to_numpy())
+        decoded, whole = self._decode(values, batch.column("value_hash").to_numpy(), partition)
         shard = np.full(len(batch), BAD, np.int16)
         shard[whole] = decoded.shard[decoded.entry]
         tick_rows = np.flatnonzero(shard == TICK)
@@ -88,7 +88,7 @@ class Packer:
         ticks = [read_tick(value) or ANONYMOUS for value in said]
         effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
         for row, value in zip(tick_rows.tolist(), said, strict=True):
-            if append_ms[row] == UNTIMED_MS:
+            if partition != FEEDS_PARTITION or append_ms[row] == UNTIMED_MS:
                 continue  # how far ahead of its time a mark is goes by that; the next one says the same
             if (mark := read_mark(value)) is not None and mark.feed in self._decoder.feeds:
                 readings.mark(partition, mark, int(effective_ms[row]), int(append_ms[row]))
@@ -101,12 +101,14 @@ class Packer:
             rejects = self._rejects(partition, batch, dict(zip(bad.tolist(), times, strict=True)))
             yield partition % self._shards, PayloadKind.REJECTS, msgspec.json.encode(rejects)
 
-    def _decode(self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64]) -> tuple[Decoded, NDArray[np.intp]]:
+    def _decode(
+        self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64], partition: int
+    ) -> tuple[Decoded, NDArray[np.intp]]:
         """Decode the values that are there, and return which of the records have one."""
         if not values.null_count:
-            return self._decoder.decode(values, hashes), np.arange(len(values))
+            return self._decoder.decode(values, hashes, partition), np.arange(len(values))
         whole = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        return self._decoder.decode(values.take(pa.array(whole)), hashes[whole]), whole
+        return self._decoder.decode(values.take(pa.array(whole)), hashes[whole], partition), whole
 
     def _by_shard(
         self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
@@ -187,7 +189,7 @@ class Packer:
         key: bytes | None = batch.column("key")[row].as_py()
         try:
             decode_request(value, size_max=self._decoder.value_bytes_max)
-            require_trusted(value or b"", self._decoder.feeds)
+            require_trusted(value or b"", self._decoder.feeds, partition)
         except RejectedError as error:
             cause, detail = error.cause.value, error.detail
         else:

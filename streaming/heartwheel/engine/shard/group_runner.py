@@ -146,7 +146,8 @@ class GroupRunner:
             if sources is not None:
                 if machine.is_forgettable():
                     sources.clear()  # the group starts again
-                relayed.add_source(sources, source)
+                if source not in sources:
+                    sources.append(source)
             answer = machine.apply(event, append_ms, fingerprint)
             if fingerprint and isinstance(event, Event):
                 loaded.applied[fingerprint] = event
@@ -249,15 +250,15 @@ def _changes_coordinator(
         sources: the sources of its records; that of its newest coordinator is last.
         relayed: as in `GroupRunner.apply`.
     """
-    before, goes_on = sources[-1], relayed.is_one_feed(sources[-1], source)
+    before, goes_on = sources[-1], sources[-1] == source
     if event.type is EventType.UNLOAD:
         return goes_on
     if event.type is not EventType.LOAD or goes_on:
         return True  # a feed whose broker loads a group again may have missed only heartbeats
     loaded.machine.rewind_to_load(at_ms)
     if before < 0:
-        known_ms = relayed.until_ms(sources, loaded.machine.group.group_id)
+        known_ms = relayed.until_ms(before, loaded.machine.group.group_id)
         if known_ms < at_ms:
             loaded.machine.renew(known_ms, at_ms)
-    sources.sort(key=lambda each: relayed.is_one_feed(each, source))
+    sources.sort(key=lambda each: each == source)
     return True

@@ -8,10 +8,9 @@ An outage renews the sessions of the groups that had records *applied* from its 
 began. A record that waits, or that came before the group was forgotten, does not count.
 
 A group whose events a feed relays is read from that feed instead of a partition (`heartwheel.engine.time.feeds`). A
-*source* then takes the role of a partition here, and the times of all sources are indexed by their numbers.
-`heartwheel.engine.shard.fed_sources` decides from which ones it is read while its topic grows. A group that has been
-silent since a moment may have moved to another broker, whose feed is behind. So its timers run beyond that moment only
-as far as every feed has come.
+*source* then takes the role of a partition here, and the times of all sources are indexed by their numbers. A group
+that has been silent since a moment may have moved to another broker, whose feed is behind. So its timers run beyond
+that moment only as far as every feed has come.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.engine.shard.fast_path import Route
-from heartwheel.engine.shard.fed_sources import awaited, is_closed, reached_by_all, reached_in_all
+from heartwheel.engine.shard.fed_sources import awaited, is_closed, reached_by_all
 from heartwheel.engine.shard.log import BatchLog
 from heartwheel.engine.shard.tables import Table
 from heartwheel.engine.time import LogTime
@@ -122,42 +121,16 @@ class GroupTimes:
             home = np.where(homeless, first, self._groups["id_hash"] % count)
             times = np.minimum(times, decided[home])
         for row, found in self.elsewhere().items():
-            sources = self._awaited(row, time)
+            sources = awaited(self._sources(row), time)
             times[row] = decided[sources].min() if first[row] < 0 else min(times[row], decided[found].min())
-        moving = np.flatnonzero(self._may_be_moving(np.arange(len(first)), time))
-        for row, sources in self._all_awaited(moving, time).items():
-            times[row] = decided[sources].min()
         for row, held in self._held(time).items():
             times[row] = min(times[row], held)
-        fed = np.flatnonzero(first < 0) if len(time.feeds) > 1 else moving[:0]
-        if len(fed):
-            self._cap_by_other_feeds(times, fed, moving, time, decided)
+        if len(time.feeds) > 1:
+            # A group's own feed shows it up to its last record. Then it may have moved to the broker of another feed.
+            fed = first < 0
+            reached_ms = np.maximum(self._groups["seen_ms"][fed], reached_by_all(time, decided))
+            times[fed] = np.minimum(times[fed], reached_ms)
         return times
-
-    def _cap_by_other_feeds(self, times: Ints, fed: Rows, moving: Rows, time: LogTime, decided: Ints) -> None:
-        """Limit the time of groups that may have moved to the broker of another feed, which may be behind.
-
-        A group's own feed shows it up to its last record. Beyond that its time runs only as far as every feed has come
-        in the partitions where the group may be.
-
-        Args:
-            times: int64 (groups,), epoch ms; changed in place.
-            fed: intp (n,), the groups that feeds relay.
-            moving: intp (n,), those of them that may be relayed in several partitions.
-            time: of the partitions.
-            decided: int64 (sources,), the time up to which each is decided, epoch ms.
-        """
-        first = self._groups["partition"]
-        reached = np.full(len(first), UNKNOWN_MS, np.int64)
-        reached[fed] = reached_by_all(time, decided)[FIRST_SOURCE - first[fed]]
-        known: dict[tuple[int, ...], int] = {}
-        for row in moving.tolist():
-            homes = {*self._homes(row, time), *(time.partition_of(each) for each in self._sources(row))}
-            partitions = tuple(sorted(homes))
-            if partitions not in known:
-                known[partitions] = reached_in_all(partitions, time, decided)
-            reached[row] = known[partitions]
-        times[fed] = np.minimum(times[fed], np.maximum(self._groups["seen_ms"][fed], reached[fed]))
 
     def until(self, log: BatchLog, route: Route, time: LogTime, decided: Ints) -> Ints:
         """Return the time up to which the records of each entry may be applied, because all before them has been read.
@@ -187,8 +160,8 @@ class GroupTimes:
             waits = (home != mine) & ~homeless
             until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
         # If a group's record comes from another partition than its first, `note` has added both.
-        several = known[(self._groups["elsewhere"][rows] != 0) | self._may_be_moving(rows, time)]
-        sources = self._all_awaited(np.unique(group[several]), time)
+        several = known[self._groups["elsewhere"][rows] != 0]
+        sources = {row: awaited(self._sources(row), time) for row in np.unique(group[several]).tolist()}
         for entry in several.tolist():
             others = sources[int(group[entry])]
             if own[entry] not in others:
@@ -208,7 +181,6 @@ class GroupTimes:
         homeless = self._homeless(time, groups["seen_ms"])
         for count in (time.count, *time.former):
             at_home &= homeless | (groups["id_hash"] % count == first)
-        at_home &= ~self._may_be_moving(np.arange(len(first)), time)
         # It has one more element than groups, read by entries without a group, which are never among them.
         only = np.append(np.where(at_home, first, -1), -1)
         return np.flatnonzero((only[group] != own) & (group >= 0))
@@ -237,46 +209,12 @@ class GroupTimes:
             found &= homeless | beyond[groups["id_hash"][rows] % count]
         for at in np.flatnonzero(groups["elsewhere"][rows]).tolist():
             found[at] &= bool(beyond[self._elsewhere[int(rows[at])]].all())
-        for at in np.flatnonzero(self._may_be_moving(rows, time)).tolist():
-            found[at] &= bool(beyond[self._awaited(int(rows[at]), time)].all())
         return found
 
     def _sources(self, row: int) -> list[int]:
         """Return the sources where a group was seen."""
         more = self._elsewhere[row] if self._groups["elsewhere"][row] else []
         return [int(self._groups["partition"][row]), *more]
-
-    def _homes(self, row: int, time: LogTime) -> list[int]:
-        """Return the partitions that a group's id hashes to, for each partition count that may still be in use."""
-        id_hash = int(self._groups["id_hash"][row])
-        return sorted({id_hash % count for count in (time.count, *time.former)})
-
-    def _awaited(self, row: int, time: LogTime) -> list[int]:
-        """Return the sources from which a group is read; those of closed feeds only if all its feeds are closed."""
-        sources = self._sources(row)
-        return awaited(sources, self._homes(row, time) if sources[0] < 0 else (), time)
-
-    def _all_awaited(self, rows: Rows, time: LogTime) -> dict[int, list[int]]:
-        """Return the result of `_awaited` for each of some groups, intp (n,); most of them have the same sources."""
-        known: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-        found = {}
-        for row in rows.tolist():
-            key = (tuple(self._sources(row)), tuple(self._homes(row, time)))
-            if key not in known:
-                known[key] = self._awaited(row, time)
-            found[row] = known[key]
-        return found
-
-    def _may_be_moving(self, rows: Rows, time: LogTime) -> NDArray[np.bool_]:
-        """Return which groups (intp (n,)) feeds may relay in another partition than that of their first source."""
-        if not time.feeds:
-            return np.zeros(len(rows), np.bool_)
-        first = self._groups["partition"][rows]
-        moving: NDArray[np.bool_] = (first < 0) & (self._groups["state"][rows] >= 0)
-        at = np.array([feed.partition for feed in time.feeds])[np.where(moving, FIRST_SOURCE - first, 0)]
-        homes = [self._groups["id_hash"][rows] % count for count in (time.count, *time.former)]
-        moving &= np.any([home != at for home in homes], axis=0)
-        return moving
 
     def _held(self, time: LogTime) -> dict[int, int]:
         """Return the groups that a feed holds back, by their row, each with the time at which it is held, epoch ms."""
@@ -287,7 +225,7 @@ class GroupTimes:
                 id_hash = murmur2(group_id.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
                 rows = np.flatnonzero((groups["id_hash"] == id_hash) & (groups["state"] >= 0))
                 for row, known in zip(rows.tolist(), groups.text.ids(rows), strict=True):
-                    if known == group_id and FIRST_SOURCE - at in self._awaited(row, time):
+                    if known == group_id and FIRST_SOURCE - at in awaited(self._sources(row), time):
                         found[row] = min(held_ms, found.get(row, held_ms))
         return found
 

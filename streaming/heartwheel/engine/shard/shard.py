@@ -206,7 +206,7 @@ class Shard:
         outages = self.time.read(
             readings, outage_min_ms=self._outage_min_ms, counts=self._counts, partitions_max=self._partitions_max
         )
-        from_feeds = [pack._replace(partition=self.time.source(feed, pack.partition)) for feed, pack in relayed]
+        from_feeds = [pack._replace(partition=self.time.source(feed)) for feed, pack in relayed]
         batch.counts["records"] += sum(len(pack.entry) for pack in (*packs, *from_feeds))
         batch.counts["values_without_bytes"] += sum(len(pack.fingerprints) - len(pack.bodies) for pack in packs)
         timed = (part for pack in packs for part in self._without_untimed(not_before(pack, floors), batch))

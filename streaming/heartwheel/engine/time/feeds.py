@@ -1,10 +1,12 @@
 """Feeds: the time of groups whose events a feed relays from another broker.
 
 For such a group a feed's marks take the place of a partition's watermark: everything that happened before a mark has
-been read. So a feed is another *source* of time beside the partitions, one for each partition that it writes to. Its
-times are on its broker's clock and are never compared with append times. A feed that lags or dies stops the time of its
-groups. Groups of other feeds keep running. The exception is a group that has gone quiet: it may have moved to this
-feed's broker, so it waits.
+been read. So a feed is another *source* of time beside the partitions. Its times are on its broker's clock and are
+never compared with append times. A feed that lags or dies stops the time of its groups. Groups of other feeds keep
+running. The exception is a group that has gone quiet: it may have moved to this feed's broker, so it waits.
+
+All feeds write into one partition of the heartbeat topic (`FEEDS_PARTITION`). So the log orders them among each other,
+a feed is known by the time its events matter, and a topic that grows changes nothing for them.
 
 What a feed has missed does not count as silence: nothing is known of the time between its last mark and the `since_ms`
 of its next one, so the sessions of its groups restart, as after an outage.
@@ -46,18 +48,16 @@ class FeedMark(msgspec.Struct, array_like=True):
 
 
 class FeedTime(msgspec.Struct, array_like=True):
-    """The time of a feed in one partition.
+    """The time of a feed.
 
     Args:
         feed: the feed's name.
-        partition: the partition of the heartbeat topic.
         passed_ms: everything that happened before it has been read, epoch ms; -1 before the first mark.
         written_ms: effective append time of the last mark, or of the feed's first record before that, epoch ms.
         held: the groups that the feed holds back, each with the time at which it is held, epoch ms.
     """
 
     feed: str
-    partition: int
     passed_ms: int = -1
     written_ms: int = -1
     held: dict[str, int] = {}

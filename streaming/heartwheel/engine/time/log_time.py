@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.engine.time.feeds import FEED_GONE_MS, FIRST_SOURCE, FeedTime
+from heartwheel.engine.time.feeds import FIRST_SOURCE, FeedTime
 from heartwheel.engine.time.outage import (
     Outage,
     OutageKind,
@@ -29,6 +29,7 @@ from heartwheel.engine.time.outage import (
     kind_of,
 )
 from heartwheel.engine.time.reading import UNTIMED_MS, Reading, first_of_each
+from heartwheel.wire.passed_on import FEEDS_PARTITION
 
 Ints = NDArray[np.int64]
 
@@ -75,7 +76,7 @@ class LogTime(msgspec.Struct):
         count: the known number of partitions of the topic; it only rises.
         grown_ms: when that number was first known, epoch ms.
         former: the earlier numbers, as long as records from before the growth may be unread and groups may move.
-        feeds: the time of each feed in each partition, in the order of their first records.
+        feeds: the time of each feed, in the order of their first records.
     """
 
     partitions: dict[int, PartitionTime] = {}
@@ -84,50 +85,33 @@ class LogTime(msgspec.Struct):
     former: list[int] = []
     feeds: list[FeedTime] = []
 
-    def source(self, feed: str, partition: int) -> int:
-        """Return the number of a feed's source in a partition; a feed that is new there gets one.
+    def source(self, feed: str) -> int:
+        """Return the number of a feed's source; a new feed gets one.
 
         Groups wait for a new source as if it had just written a mark, so that its events are applied in order, too.
         """
-        known = self.known_source(feed, partition)
-        if known is not None:
-            return known
-        part = self.partitions.get(partition)
-        self.feeds = [*self.feeds, FeedTime(feed, partition, written_ms=part.watermark_ms if part else UNKNOWN_MS)]
+        for at, known in enumerate(self.feeds):
+            if known.feed == feed:
+                return FIRST_SOURCE - at
+        self.feeds = [*self.feeds, FeedTime(feed, written_ms=self.feeds_written_ms())]
         return FIRST_SOURCE - len(self.feeds) + 1
 
-    def known_source(self, feed: str, partition: int) -> int | None:
-        """Return the number of a feed's source in a partition; `None` if nothing from the feed was read there."""
-        for at, known in enumerate(self.feeds):
-            if known.feed == feed and known.partition == partition:
-                return FIRST_SOURCE - at
-        return None
-
-    def may_be_new_to(self, partition: int, newest_ms: int) -> bool:
-        """Return whether a feed may still not know a partition, or whether its records there may still be unread.
-
-        Args:
-            partition: a partition from which nothing of the feed was read.
-            newest_ms: effective append time of its last mark in other partitions, epoch ms. `FEED_GONE_MS` after that
-                the feed counts as closed.
-        """
-        part = self.partitions.get(partition)
-        return part is None or part.watermark_ms <= min(self.grown_ms + MOVED_MS_MAX, newest_ms + FEED_GONE_MS)
+    def feeds_written_ms(self) -> int:
+        """Return the watermark of the partition of the feeds, epoch ms; `UNKNOWN_MS` if nothing was read from it."""
+        part = self.partitions.get(FEEDS_PARTITION)
+        return part.watermark_ms if part else UNKNOWN_MS
 
     def feed(self, source: int) -> FeedTime:
         """Return the time of a feed's source."""
         return self.feeds[FIRST_SOURCE - source]
 
     def relayed_ms(self) -> dict[str, int]:
-        """Return the time up to which each feed has relayed everything in all its partitions, epoch ms."""
-        found: dict[str, int] = {}
-        for feed in self.feeds:
-            found[feed.feed] = min(feed.passed_ms, found.get(feed.feed, feed.passed_ms))
-        return found
+        """Return the time up to which each feed has relayed everything, epoch ms."""
+        return {feed.feed: feed.passed_ms for feed in self.feeds}
 
     def partition_of(self, source: int) -> int:
         """Return the partition of the heartbeat topic from which a source is read."""
-        return source if source >= 0 else self.feed(source).partition
+        return source if source >= 0 else FEEDS_PARTITION
 
     def with_feeds(self, partitions: Ints) -> Ints:
         """Add the times of the feeds to those of the partitions, so that sources index both.
@@ -167,7 +151,7 @@ class LogTime(msgspec.Struct):
         for reading in readings:
             outages += self._read(reading, outage_min_ms)
             for mark in reading.marks:
-                source = self.source(mark.feed, reading.partition)
+                source = self.source(mark.feed)
                 outages += self.feed(source).read(mark, source)
         return sorted(outages, key=lambda outage: (outage.before_ms, outage.partition))
 

@@ -10,7 +10,8 @@ from heartwheel.proof.audit.config import AuditConfig
 from heartwheel.proof.audit.derived import Derived, Row
 from heartwheel.proof.audit.fed import (
     AHEAD_MAX_MS,
-    TIMELESS,
+    MISPLACED,
+    PLACE_OF_FEEDS,
     UNTRUSTED,
     AuditedFeedMark,
     may_be_fed,
@@ -144,8 +145,8 @@ class Audit:
         if tick is not None:
             state.counts["ticks"] = state.counts.get("ticks", 0) + 1
         elif event is None and value is not None and (mark := self._mark_of(value)) is not None:
-            if mark.feed in self.config.feeds:
-                timeline.mark(mark, partition, time_ms, append_ms)
+            if mark.feed in self.config.feeds and partition == PLACE_OF_FEEDS:
+                timeline.mark(mark, time_ms, append_ms)
         elif event is not None or (event := self._decode(value, known_ms, partition, offset)) is not None:
             self._put(event, value, append_ms, RecordPlace(time_ms, partition, offset))
         timeline.run_due(partition)
@@ -289,7 +290,11 @@ class Audit:
         partition, offset = place.partition, place.offset
         headers = read_feed_headers(value) if value is not None and may_be_fed(value) else None
         if headers is not None:
-            cause = UNTRUSTED if headers.feed not in self.config.feeds else TIMELESS if headers.at_ms is None else ""
+            cause = ""
+            if headers.feed not in self.config.feeds:
+                cause = UNTRUSTED
+            elif headers.at_ms is None or partition != PLACE_OF_FEEDS:
+                cause = MISPLACED
             if cause:
                 self._rejects.expect(partition, offset, append_ms, cause)
                 return
@@ -298,7 +303,7 @@ class Audit:
             at_ms = headers.at_ms or 0
             if append_ms >= 0:
                 at_ms = min(at_ms, append_ms + AHEAD_MAX_MS)
-            place = RecordPlace(at_ms, self._timeline.source(headers.feed, partition).number, offset)
+            place = RecordPlace(at_ms, self._timeline.source(headers.feed).number, offset)
         elif place.time_ms < 0:
             return  # its time is unknown: the partition's time begins with its first append time
         self._timeline.put(self._group_of(event.group_id, partition, self._now_ms), place, event)
@@ -340,9 +345,7 @@ class Audit:
         if is_forgotten(group):
             held.seen.clear()
         elif part not in held.seen:
-            # A feed that has relayed the group may continue in a new partition. It is still the same coordinator.
-            turns = [at for at, each in enumerate(held.seen) if self._timeline.fed.is_same(each, part)]
-            held.seen.insert(turns[0] if turns else len(held.seen), part)
+            held.seen.append(part)
 
     def _move(self, held: HeldGroup, part: int, time_ms: int, event: Request) -> bool:
         """Move a group to the broker that loaded it, if a feed says so; return whether the event counts.
@@ -351,7 +354,7 @@ class Audit:
         ended since the feed's last record. An unload by the former broker after the load has no effect.
         """
         group, seen = held.group, held.seen
-        stays = self._timeline.fed.is_same(seen[-1], part)
+        stays = seen[-1] == part
         if event.type is EventType.UNLOAD:
             return stays
         if event.type is not EventType.LOAD or stays:
@@ -359,12 +362,11 @@ class Audit:
         if group.now_ms == group.renewed_ms:
             group.now_ms = min(group.now_ms, time_ms)
         if seen[-1] < 0:
-            known_ms = self._timeline.passed_on_ms(seen, group.group_id)
+            known_ms = self._timeline.passed_on_ms(seen[-1], group.group_id)
             if known_ms < time_ms:
                 self._advance(held, known_ms)
                 renew(group, time_ms)
-        of_it = [each for each in seen if self._timeline.fed.is_same(each, part)]
-        held.seen = [*(each for each in seen if each not in of_it), *of_it]
+        held.seen = sorted(seen, key=lambda each: each == part)
         return True
 
     def _renew(self, held: HeldGroup, outage: AuditedOutage) -> None:

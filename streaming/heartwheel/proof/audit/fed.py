@@ -1,16 +1,12 @@
 """Records of feeds in the heartbeat topic: the events that a feed relays, and the marks between them.
 
-The audit reads them with its own decoder and keeps them as *sources* of time. A feed is one source for each partition
-that it writes to. A feed has its own times: its event counts at the time that it carries, and a mark says that every
-event of an earlier time has been written. So a relayed group is read up to the feed's mark, whatever the append times
-are.
+The audit reads them with its own decoder, and each feed is a *source* of time. A feed has its own times: its event
+counts at the time that it carries, and a mark says that every event of an earlier time has been written. So a relayed
+group is read up to the feed's mark, whatever the append times are.
 
-The marks in a partition cover what the feed wrote there, and nothing in another partition. After the topic has grown, a
-group's id may hash to another partition, and the feed will write its events there. So the group's clock is the minimum
-of the feed's marks in both partitions, and it has no time until the feed has written into the new one.
+All feeds write into one partition of the topic, whatever a group's id hashes to.
 
-Sources have numbers from -2 downwards, in the order in which they first appear; partitions have numbers from 0. Each
-list of places from which a group is read has only sources or only partitions.
+Sources have numbers from -2 downwards, in the order in which they first appear; partitions have numbers from 0.
 """
 
 from __future__ import annotations
@@ -24,27 +20,28 @@ from heartwheel.proof.audit.partitions import AuditedOutage
 UNTRUSTED: Final = "untrusted_feed"
 """The cause with which the job rejects an event of a feed that it does not believe."""
 
-TIMELESS: Final = "bad_field"
-"""The cause with which the job rejects an event whose feed does not say when it happened."""
+MISPLACED: Final = "bad_field"
+"""The cause with which the job rejects an event whose feed does not say when it happened, or that is in another
+partition."""
+
+PLACE_OF_FEEDS: Final = 0
+"""The partition into which all feeds write."""
 
 AHEAD_MAX_MS: Final = 60_000
 """How far a feed's time may be ahead of its record's append time, ms; a later time is cut to this limit."""
 
 SILENT_AFTER_MS: Final = 60_000
-"""A group of several feeds stops waiting for a feed whose last mark in its partition is older than this, ms."""
+"""A group of several feeds stops waiting for a feed whose last mark is older than this, ms."""
 
-GROWTH_KNOWN_WITHIN_MS: Final = 600_000
-"""How long a feed may take to learn that a topic has grown, ms: as long as any producer."""
-
-UNMET: Final = -1
-"""Stands for a feed that has not yet written to a partition where its groups may appear; no source has this number."""
+FIRST_SOURCE: Final = -2
+"""The number of the first source; further sources count downwards."""
 
 _TIME_MAX_MS: Final = 2**53
 _FEED: Final = b'"feed"'
 
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 _Moment = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MAX_MS)]
-_Held = Annotated[dict[str, _Moment], msgspec.Meta(max_length=1_000)]
+_Held = Annotated[dict[str, _Moment], msgspec.Meta(max_length=4_000)]
 
 
 class AuditedFeedMark(msgspec.Struct, frozen=True):
@@ -74,14 +71,13 @@ class FeedHeaders(msgspec.Struct, frozen=True):
 
 
 class FeedSource(msgspec.Struct):
-    """The clock of a feed in one partition.
+    """The clock of a feed.
 
     Args:
         number: number of the source, -2 or less.
         feed: the feed's name.
-        partition: the partition of its records.
         passed_ms: every event of an earlier time has been read, epoch ms; -1 before the first mark.
-        written_ms: effective append time of the last mark, or of the feed's first record here, epoch ms.
+        written_ms: effective append time of the last mark, or of the feed's first record before that, epoch ms.
         behind_ms: how far its groups may have advanced without it while it was new, or silent, epoch ms.
         held: groups that it holds back, each with its own time, epoch ms.
         due: heap of (moment, group id): groups to run once its time reaches the moment, epoch ms.
@@ -89,7 +85,6 @@ class FeedSource(msgspec.Struct):
 
     number: int
     feed: str
-    partition: int
     passed_ms: int = -1
     written_ms: int = -1
     behind_ms: int = -1

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from heartwheel.proof.audit.config import AuditConfig
+from heartwheel.proof.audit.fed import PLACE_OF_FEEDS
 from heartwheel.proof.audit.findings import FindingKind
 from heartwheel.proof.audit.ledger import Ledger
 from heartwheel.proof.audit.recent import key_of
@@ -121,9 +122,8 @@ class Rejects:
             pending: list to which the append times of those that cannot be judged yet are added.
         """
         clock_ms = NEVER if clock_ms is None else clock_ms
-        sources = {source.number: source.partition for source in self._state.sources}
         waiting = {
-            (sources.get(entry[2], entry[2]), entry[3])
+            (entry[2] if entry[2] >= 0 else PLACE_OF_FEEDS, entry[3])
             for held in self._state.groups.values()
             for entry in held.waiting
         }

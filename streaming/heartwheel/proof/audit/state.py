@@ -15,7 +15,7 @@ from heartwheel.proof.audit.recent import Recent
 from heartwheel.proof.audit.rules.model import AuditedGroup
 from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 
-FORMAT = 5
+FORMAT = 6
 """The version of the snapshot's format."""
 
 
@@ -122,12 +122,9 @@ class AuditState(msgspec.Struct):
         format: version of this format.
         groups: the groups by id.
         partitions: the clock of each partition.
-        sources: the clock of each feed in each partition, in the order in which they first appeared.
+        sources: the clock of each feed, in the order in which they first appeared.
         partitions_max: the topic's number of partitions; a tick that names more is forged.
         partition_counts: the numbers of partitions that the topic has had, in growing order.
-        named: the largest number of partitions that a tick has named.
-        former: the numbers that ticks named before that, as long as feeds may not know of the growth yet.
-        grown_ms: when the newest partition was first named or read, epoch ms.
         derived: verdicts that are not written yet, by id.
         twins: further verdicts with the id of another verdict.
         open_rows: rows that are not derived yet, by id.
@@ -161,9 +158,6 @@ class AuditState(msgspec.Struct):
     sources: list[FeedSource] = []
     partitions_max: int = 2**31
     partition_counts: list[int] = msgspec.field(default_factory=lambda: [0])
-    named: int = 0
-    former: list[int] = []
-    grown_ms: int = -1
     derived: dict[str, Derived] = {}
     twins: dict[str, list[Derived]] = {}
     open_rows: dict[str, list[OpenRow]] = {}

@@ -7,10 +7,9 @@ every partition of the group has been read beyond it: those in which it was seen
 An outage of a partition counts at its begin: timers that ended before have fired. Every timer that runs then starts
 again at the end of the outage, before any later record of the group in any partition.
 
-A group that feeds relay is read from their sources instead of partitions (`heartwheel.proof.audit.fed`), in the
-partitions where it has records and in the one that its id hashes to. Of several feeds, the audit does not wait for one
-that has written no mark for long, nor in a partition where it stopped long ago. A span that a feed has missed is an
-outage for its groups, after which their clock continues from its end.
+A group that feeds relay is read from their sources instead of partitions (`heartwheel.proof.audit.fed`). Of several
+feeds, the audit does not wait for one that has written no mark for long. A span that a feed has missed is an outage for
+its groups, after which their clock continues from its end.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ import heapq
 from collections.abc import Callable
 
 from heartwheel.proof.audit.config import AuditConfig
-from heartwheel.proof.audit.fed import GROWTH_KNOWN_WITHIN_MS, SILENT_AFTER_MS, UNMET, AuditedFeedMark, FeedSource
-from heartwheel.proof.audit.fed_sources import FIRST_SOURCE, FedSources
+from heartwheel.proof.audit.fed import FIRST_SOURCE, PLACE_OF_FEEDS, SILENT_AFTER_MS, AuditedFeedMark, FeedSource
 from heartwheel.proof.audit.partitions import AuditedOutage, Partition, home_of
 from heartwheel.proof.audit.rules.groups import is_forgotten, next_deadline_ms
 from heartwheel.proof.audit.rules.model import NEVER
@@ -42,9 +40,6 @@ class Timeline:
         renew: applies an outage to a group.
         move: moves a group to another source if an event of that source says so; returns whether the event counts.
         advance: runs a group's timers up to a moment.
-
-    Attributes:
-        fed: the sources of feeds.
     """
 
     def __init__(
@@ -58,7 +53,6 @@ class Timeline:
         advance: Callable[[HeldGroup, int], None],
     ) -> None:
         self._state = state
-        self.fed = FedSources(state)
         self._config = config
         self._use = use
         self._renew = renew
@@ -80,7 +74,6 @@ class Timeline:
         """
         config, state = self.config, self._state
         part = self._partition(partition)
-        is_new = part.watermark_ms < 0 <= append_ms
         if append_ms < 0:
             state.counts["untimed"] = state.counts.get("untimed", 0) + 1
         elif append_ms < part.watermark_ms:
@@ -92,44 +85,34 @@ class Timeline:
         count = max(state.partition_counts[-1], partition + 1, named)
         if count > state.partition_counts[-1]:
             state.partition_counts.append(count)
-            is_new = True
-        if is_new:
-            state.grown_ms = max(state.grown_ms, part.watermark_ms)
-        if named:
-            self.fed.note_growth(named, self.least_ms())
         if outages:
             self._place_outages(outages)
         return part.watermark_ms
 
-    def source(self, feed: str, partition: int) -> FeedSource:
-        """Return a feed's source in a partition; a new one gets a number."""
+    def source(self, feed: str) -> FeedSource:
+        """Return a feed's source; a new one gets a number."""
         sources = self._state.sources
         for known in sources:
-            if (known.feed, known.partition) == (feed, partition):
+            if known.feed == feed:
                 return known
-        written_ms = self._partition(partition).watermark_ms
-        source = FeedSource(FIRST_SOURCE - len(sources), feed, partition, written_ms=written_ms)
+        written_ms = self._partition(PLACE_OF_FEEDS).watermark_ms
+        source = FeedSource(FIRST_SOURCE - len(sources), feed, written_ms=written_ms)
         self._note_behind(source)
         sources.append(source)
-        for held in list(self._state.groups.values()):
-            # Groups that waited for the feed's first record here wait for its marks from now on.
-            if held.parts and held.parts[0] < 0 and partition in self._places(held):
-                self._run(held)
         return source
 
-    def mark(self, mark: AuditedFeedMark, partition: int, time_ms: int, append_ms: int) -> None:
+    def mark(self, mark: AuditedFeedMark, time_ms: int, append_ms: int) -> None:
         """Read a mark of a believed feed, and run the feed's groups as far as it allows.
 
         Args:
             mark: the decoded mark.
-            partition: its partition.
             time_ms: its effective append time, epoch ms.
             append_ms: its append time, epoch ms.
         """
         if append_ms < 0:
             return  # how far ahead it is cannot be checked; the next mark repeats it
-        source = self.source(mark.feed, partition)
-        if self.fed.is_silent(source.number):
+        source = self.source(mark.feed)
+        if self._is_silent(source):
             self._note_behind(source)
         if missed := source.read(mark, time_ms, append_ms):
             self._place_outages(missed, "missed_by_feeds")
@@ -146,7 +129,7 @@ class Timeline:
 
     def partition_of(self, number: int) -> int:
         """Return the partition of the heartbeat topic for the number of a partition or a source."""
-        return number if number >= 0 else self.fed.source(number).partition
+        return number if number >= 0 else PLACE_OF_FEEDS
 
     def is_fed(self, group_id: str) -> bool:
         """Return whether feeds relay a group."""
@@ -213,7 +196,7 @@ class Timeline:
         now_ms = min(self._decided_ms(part, held.group.group_id) for part in self._parts(held))
         if held.parts and held.parts[0] < 0:
             # No record of it has come since then: it may have moved to a broker whose feed is behind.
-            everywhere = min((self._decided_ms(number) for number in self._active_sources(held)), default=NEVER)
+            everywhere = min((self._decided_ms(number) for number in self._active_sources()), default=NEVER)
             now_ms = min(now_ms, max(held.group.now_ms, everywhere))
         return now_ms
 
@@ -228,13 +211,12 @@ class Timeline:
     def passed_by_all_ms(self, group_id: str) -> int:
         """Return up to when no feed can relay an event of a relayed group any more, epoch ms."""
         held = self._state.groups[group_id]
-        numbers = {*self._parts(held), *self._active_sources(held)}
+        numbers = {*self._parts(held), *self._active_sources()}
         return min(self._decided_ms(number, group_id) for number in numbers)
 
-    def passed_on_ms(self, seen: list[int], group_id: str) -> int:
-        """Return up to when the feed of the last of some sources has relayed everything of a group, epoch ms."""
-        mine = [number for number in seen if self.fed.is_same(number, seen[-1])]
-        return min(self._decided_ms(number, group_id) for number in mine)
+    def passed_on_ms(self, number: int, group_id: str) -> int:
+        """Return up to when the feed of a source has relayed everything of a group, epoch ms."""
+        return self._decided_ms(number, group_id)
 
     def least_ms(self) -> int:
         """Return up to when every partition is decided, epoch ms."""
@@ -261,38 +243,35 @@ class Timeline:
 
     def _note_behind(self, source: FeedSource) -> None:
         """Record how far groups may have advanced without a feed that is new, or was silent."""
-        others = (other.passed_ms for other in self._state.sources if other.partition == source.partition)
-        source.behind_ms = max(others, default=-1)
+        source.behind_ms = max((other.passed_ms for other in self._state.sources), default=-1)
 
     def _is_too_late(self, held: HeldGroup, place: RecordPlace) -> bool:
         """Return whether the group's clock may have passed the event, for a reason other than a gap in its feed."""
-        source, time_ms = self.fed.source(place.partition), place.time_ms
+        source, time_ms = self._source(place.partition), place.time_ms
         now_ms = max(held.group.now_ms, held.newest_ms)
         if now_ms <= 0:
             # The clock of a forgotten group may have reached the feed's.
             now_ms = source.passed_of(held.group.group_id)
-        if self.fed.is_silent(source.number):
+        if self._is_silent(source):
             self._note_behind(source)
         _, from_ms, to_ms = held.missed
         falls_into_it = from_ms < time_ms and now_ms == to_ms
         return time_ms < source.behind_ms or (time_ms < now_ms and not falls_into_it)
 
-    def _active_sources(self, held: HeldGroup) -> list[int]:
-        """Return the sources of all feeds of a group's partitions that are not silent; `UNMET` for one yet to write."""
-        places = self._places(held)
-        names = dict.fromkeys(source.feed for source in self._state.sources if source.partition in places)
-        return [number for name in names for number in self.fed.of_feed(name, places)]
+    def _source(self, number: int) -> FeedSource:
+        return self._state.sources[FIRST_SOURCE - number]
 
-    def _places(self, held: HeldGroup) -> set[int]:
-        """Return the partitions in which events of a relayed group may be."""
-        # If a record shows a growth before a tick does, the number that the ticks name is the former one.
-        counts = (*self._state.former, self._state.named)
-        homes = {self._home(held), *(held.hash % count for count in counts if count)}
-        return homes.union(self.partition_of(number) for number in held.parts)
+    def _is_silent(self, source: FeedSource) -> bool:
+        """Return whether a source's last mark is older than `SILENT_AFTER_MS`."""
+        return self._partition(PLACE_OF_FEEDS).watermark_ms - source.written_ms > SILENT_AFTER_MS
+
+    def _active_sources(self) -> list[int]:
+        """Return the sources of all feeds that are not silent."""
+        return [source.number for source in self._state.sources if not self._is_silent(source)]
 
     def _decided_ms(self, partition: int, group_id: str = "") -> int:
-        if partition < UNMET:
-            return self.fed.source(partition).passed_of(group_id)
+        if partition < 0:
+            return self._source(partition).passed_of(group_id)
         part = self._state.partitions.get(partition)
         return -1 if part is None else part.decided_ms
 
@@ -303,11 +282,8 @@ class Timeline:
 
     def _parts(self, held: HeldGroup) -> list[int]:
         if held.parts and held.parts[0] < 0:
-            places = self._places(held)
-            feeds = self.fed.names(held.parts)
-            active = [part for part in held.parts if part >= 0]
-            active += [number for feed in feeds for number in self.fed.of_feed(feed, places)]
-            return active or [source.number for feed in feeds for source in self.fed.written_by(feed, places)]
+            active = [part for part in held.parts if part >= 0 or not self._is_silent(self._source(part))]
+            return active or held.parts
         home = self._home(held)
         return held.parts if home in held.parts else [*held.parts, home]
 
@@ -350,7 +326,7 @@ class Timeline:
 
     def _note_fed(self, held: HeldGroup, time_ms: int, source: int) -> None:
         """Record an event that a feed relays, before it is applied."""
-        if len(self.fed.names(held.parts)) > 1 and held.newest_ms >= 0:
+        if sum(part < 0 for part in held.parts) > 1 and held.newest_ms >= 0:
             self._advance(held, time_ms)
             if is_forgotten(held.group):
                 held.unknown = True  # the job forgot the group and its feeds, or not: that depended on its batches
@@ -377,13 +353,13 @@ class Timeline:
         if deadline != NEVER:
             parts = self._parts(held)
             if parts[0] < 0:
-                parts = [*parts, *self._active_sources(held)]
+                parts = [*parts, *self._active_sources()]
             last = min(parts, key=lambda part: self._decided_ms(part, held.group.group_id))
             self._file_under(held, last, deadline)
         elif not held.waiting and is_forgotten(held.group) and len(held.parts) == 1:
             fed = held.parts[0] < 0
             behind = (
-                [each for each in self._active_sources(held) if self._decided_ms(each) <= held.newest_ms] if fed else ()
+                [each for each in self._active_sources() if self._decided_ms(each) <= held.newest_ms] if fed else ()
             )
             if behind:
                 # Another feed may still relay earlier events.
@@ -394,20 +370,12 @@ class Timeline:
             del self._state.groups[held.group.group_id]
 
     def _file_under(self, held: HeldGroup, partition: int, moment_ms: int) -> None:
-        if partition == UNMET:
-            # The feed's first record there runs the group. Otherwise it runs once it is certain that none will come.
-            written_ms = [source.written_ms + SILENT_AFTER_MS for source in self._state.sources]
-            for place in self._places(held):
-                for last_ms in (self._state.grown_ms + GROWTH_KNOWN_WITHIN_MS, *written_ms):
-                    if last_ms >= self._partition(place).watermark_ms:
-                        self._file_under(held, place, last_ms + 1)
-        elif moment_ms < held.filed.get(partition, NEVER):
+        if moment_ms < held.filed.get(partition, NEVER):
             held.filed[partition] = moment_ms
-            due = self._partition(partition).due if partition >= 0 else self.fed.source(partition).due
+            due = self._partition(partition).due if partition >= 0 else self._source(partition).due
             heapq.heappush(due, (moment_ms, held.group.group_id))
         if partition < 0 and len(self._state.sources) > 1:
-            # Once a feed is silent in every partition where the group waits for it, the group continues without it.
-            for number in {partition, *self._parts(held), *self._active_sources(held)}:
-                if number < UNMET and not self.fed.is_silent(number):
-                    source = self.fed.source(number)
-                    self._file_under(held, source.partition, source.written_ms + SILENT_AFTER_MS + 1)
+            # Once a feed is silent, the group continues without it.
+            for number in {partition, *self._parts(held), *self._active_sources()}:
+                if number < 0 and not self._is_silent(source := self._source(number)):
+                    self._file_under(held, PLACE_OF_FEEDS, source.written_ms + SILENT_AFTER_MS + 1)

@@ -115,7 +115,7 @@ class Holds:
         return {group_id: hold.held_ms for group_id, hold in self.groups.items()}
 
     def named(self, passed_ms: int, held: Mapping[str, int]) -> tuple[int, dict[str, int]]:
-        """Return the watermark of a partition, epoch ms, and the held groups that it names.
+        """Return the tap's watermark, epoch ms, and the held groups that it names.
 
         A watermark names only so many groups. Any client can begin holds in groups without known members and leave them
         unfinished, so of these the ones held longest are released. If the groups with members alone are too many, the
@@ -124,7 +124,7 @@ class Holds:
 
         Args:
             passed_ms: the watermark if no group were held, epoch ms.
-            held: the time at which each group of the partition is held, epoch ms.
+            held: the time at which each group is held, epoch ms.
         """
         ranked = sorted(held, key=lambda group_id: (group_id in self.rebalance_ms, held[group_id]), reverse=True)
         count = size = 0

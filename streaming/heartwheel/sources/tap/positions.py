@@ -30,7 +30,7 @@ class Positions(msgspec.Struct):
         feed: its name.
         request_log: position in the request log.
         broker_log: position in the broker's own log, if it reads one.
-        ends: the next offset of each partition of the heartbeat topic, when all events before were written.
+        end: the next offset of the feeds' partition, when all events before were written; -1 if nothing was written.
         since_ms: since when it has missed nothing, epoch ms; -1 if it has read no line.
         newest_ms: time of the newest line it has read, epoch ms; -1 if it has read no line.
         holds: the holds of groups at that time.
@@ -44,7 +44,7 @@ class Positions(msgspec.Struct):
     feed: str
     request_log: TailPosition
     broker_log: TailPosition | None = None
-    ends: dict[int, int] = {}
+    end: int = -1
     since_ms: int = -1
     newest_ms: int = -1
     holds: dict[str, Hold] = {}

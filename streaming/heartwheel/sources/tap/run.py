@@ -194,7 +194,8 @@ class TapRun:
         fresh = [(group, value) for group, value, event_id in events if event_id not in self._already]
         self._already.difference_update(event_id for _, _, event_id in events)
         figures = self._figures
-        self._marked.note_events({self._writer.home_of(group) for group, _ in fresh})
+        if fresh:
+            self._marked.note_events()
         if fresh and (refused := self._writer.write(fresh)):
             figures.refused += refused
             self._tap.report(
@@ -342,7 +343,7 @@ class TapRun:
 
     def _report_gap(self, gap: LogGap) -> None:
         """Report a gap: nothing is known of it, and nothing more will come from the time before."""
-        self._write_marks(gap.before_ms + 1, at_once=True)
+        self._write_mark(gap.before_ms + 1, at_once=True)
         self._since_ms = gap.since_ms
         self._figures.gaps += 1
         away = f"{(gap.since_ms - gap.before_ms) / 1000:.1f} s"
@@ -367,21 +368,15 @@ class TapRun:
         self._settle(self._newest_ms)
         if self._since_ms < 0 or self._gaps.pause is not None:
             return
-        self._write_marks(max(self._newest_ms - self._settling.settle_ms, self._since_ms))
+        self._write_mark(max(self._newest_ms - self._settling.settle_ms, self._since_ms))
 
-    def _write_marks(self, passed_ms: int, *, at_once: bool = False) -> None:
+    def _write_mark(self, passed_ms: int, *, at_once: bool = False) -> None:
         held = self._holds.held(passed_ms)
         self._figures.held = len(held)
-        homes = {group_id: self._writer.home_of(group_id) for group_id in held}
-        due = self._marked.due(passed_ms, self._writer.partitions, busy=homes.values(), at_once=at_once)
-        by_home: dict[int, dict[str, int]] = {number: {} for number in due}
-        for group_id, held_ms in held.items():
-            if homes[group_id] in by_home:
-                by_home[homes[group_id]][group_id] = held_ms
-        if not by_home:
+        if not self._marked.is_due(passed_ms, busy=bool(held), at_once=at_once):
             return
-        self._writer.write_marks({number: self._mark_of(passed_ms, groups) for number, groups in by_home.items()})
-        self._marked.note(passed_ms, by_home)
+        self._writer.write_mark(self._mark_of(passed_ms, held))
+        self._marked.note(passed_ms)
         self._figures.passed_ms = max(self._figures.passed_ms, passed_ms)
 
     def _mark_of(self, passed_ms: int, held: dict[str, int]) -> bytes:
@@ -393,13 +388,12 @@ class TapRun:
 
     def _save(self) -> None:
         self._saved_s = time.monotonic()
-        self._writer.count_partitions()
         self._tap.folder.save(
             Positions(
                 feed=self._plan.feed,
                 request_log=self._stream.begin or self._requests.position,
                 broker_log=self._own.position,
-                ends=dict(self._writer.ends),
+                end=self._writer.end,
                 since_ms=self._since_ms,
                 newest_ms=self._newest_ms,
                 holds=self._holds.groups,

@@ -64,8 +64,8 @@ class Tap(TapProcess):
         with contextlib.ExitStack() as stack:
             writer = self._open_writer(self._kafka.bootstrap_servers, self._kafka.topics.heartbeats, self._kafka.client)
             stack.callback(writer.close)
-            already = writer.read_back(self.plan.feed, known.ends) if known is not None else set()
-            writer.ends = dict(known.ends) if known is not None and known.ends else writer.end_offsets()
+            already = writer.read_back(self.plan.feed, known.end) if known is not None and known.end >= 0 else set()
+            writer.end = known.end if known is not None and known.end >= 0 else writer.end_offset()
             requests = LogTail(
                 self.plan.request_log, known.request_log if known else None, from_begin=self.plan.from_begin
             )

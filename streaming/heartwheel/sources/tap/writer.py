@@ -17,15 +17,11 @@ from kafka.errors import (
 
 from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, KafkaRefusedError, connect, plain_errors, reader
 from heartwheel.kafka.security import client_settings
-from heartwheel.wire.partitioner import murmur2
-from heartwheel.wire.passed_on import is_passed_on, read_passed_on
+from heartwheel.wire.passed_on import FEEDS_PARTITION, is_passed_on, read_passed_on
 from kafka import KafkaProducer, TopicPartition
 
 _DELIVERY_TIMEOUT_MS: Final = 10_000
 _BATCH_BYTES: Final = 128 << 10
-_METADATA_AGE_MS: Final = 2_000
-"""How often the number of partitions is refreshed, ms: groups that go to a new one wait for the tap's first mark."""
-
 
 _NEVER_ACCEPTED: Final = (MessageSizeTooLargeError, RecordListTooLargeError, InvalidRecordError)
 """Errors of records that Kafka will never accept."""
@@ -33,8 +29,7 @@ _NEVER_ACCEPTED: Final = (MessageSizeTooLargeError, RecordListTooLargeError, Inv
 
 class _Record(NamedTuple):
     value: bytes
-    key: bytes | None
-    partition: int
+    key: bytes | None = None
 
 
 class Writer:
@@ -46,7 +41,7 @@ class Writer:
         properties: Kafka client properties in dotted style.
 
     Attributes:
-        ends: the next offset of each partition that was written to, as far as Kafka's answers showed.
+        end: the offset after the last record that was written, as far as Kafka's answers showed.
 
     Raises:
         KafkaUnreachableError: no broker answers.
@@ -55,7 +50,7 @@ class Writer:
 
     def __init__(self, bootstrap: str, topic: str, properties: Mapping[str, str]) -> None:
         self._bootstrap, self._topic, self._properties = bootstrap, topic, properties
-        self.ends: dict[int, int] = {}
+        self.end = -1
         with plain_errors(bootstrap, f"write to topic {topic}"):
             self._producer: Any = connect(
                 KafkaProducer,
@@ -68,21 +63,12 @@ class Writer:
                 delivery_timeout_ms=_DELIVERY_TIMEOUT_MS,
                 batch_size=_BATCH_BYTES,
                 allow_auto_create_topics=False,
-                **({"metadata_max_age_ms": _METADATA_AGE_MS} | client_settings(properties)),
+                **client_settings(properties),
             )
-            self.partitions = 0
-            self.count_partitions()
-        if not self.partitions:
+            exists = bool(self._producer.partitions_for(topic))
+        if not exists:
             self.close()
             raise KafkaRefusedError(f"Kafka at {bootstrap} has no topic {topic}", hint="heartwheel topics --create")
-
-    def count_partitions(self) -> None:
-        """Refresh the number of partitions of the topic."""
-        self.partitions = max(self.partitions, len(self._producer.partitions_for(self._topic) or ()))
-
-    def home_of(self, group_id: str) -> int:
-        """Return the partition of a group, computed from its id as Kafka's producers do."""
-        return (murmur2(group_id.encode()) & 0x7FFFFFFF) % self.partitions
 
     def write(self, records: Iterable[tuple[str, bytes]]) -> int:
         """Write events, and wait until all are acknowledged.
@@ -96,15 +82,15 @@ class Writer:
         Raises:
             KafkaError: one of them may not have been written.
         """
-        return self._write([_Record(value, group.encode(), self.home_of(group)) for group, value in records])
+        return self._write([_Record(value, group.encode()) for group, value in records])
 
-    def write_marks(self, values: Mapping[int, bytes]) -> int:
-        """Write a mark into each partition, and wait until all are acknowledged.
+    def write_mark(self, value: bytes) -> int:
+        """Write a mark, and wait until it is acknowledged.
 
         Raises:
-            KafkaError: one of them may not have been written.
+            KafkaError: it may not have been written.
         """
-        return self._write([_Record(value, None, partition) for partition, value in values.items()])
+        return self._write([_Record(value)])
 
     def _write(self, records: list[_Record]) -> int:
         sent = [(record, self._send(record)) for record in records]
@@ -117,7 +103,7 @@ class Writer:
     def _send(self, record: _Record) -> Any:
         """Start to write a record; `None` if the client refuses it because of its length."""
         try:
-            return self._producer.send(self._topic, value=record.value, key=record.key, partition=record.partition)
+            return self._producer.send(self._topic, value=record.value, key=record.key, partition=FEEDS_PARTITION)
         except _NEVER_ACCEPTED:
             return None
 
@@ -128,28 +114,19 @@ class Writer:
         except _NEVER_ACCEPTED:
             return False
         if written is not None:
-            self.ends[written.partition] = written.offset + 1
+            self.end = written.offset + 1
         return written is not None
 
-    def read_back(self, feed: str, ends: Mapping[int, int]) -> set[str]:
-        """Return the ids of a feed's events that were written after some offsets.
-
-        Args:
-            feed: its name.
-            ends: by partition; other partitions are not read.
-        """
+    def read_back(self, feed: str, end: int) -> set[str]:
+        """Return the ids of a feed's events that were written from an offset on."""
         found: set[str] = set()
-        places = {TopicPartition(self._topic, number): offset for number, offset in ends.items()}
-        if not places:
-            return found
+        place = TopicPartition(self._topic, FEEDS_PARTITION)
         with reader(self._bootstrap, self._properties, doing=f"read topic {self._topic}") as consumer:
-            until = consumer.end_offsets(list(places))
-            first = consumer.beginning_offsets(list(places))
-            consumer.assign(list(places))
-            for place, offset in places.items():
-                consumer.seek(place, min(max(offset, first[place]), until[place]))
+            until, first = consumer.end_offsets([place])[place], consumer.beginning_offsets([place])[place]
+            consumer.assign([place])
+            consumer.seek(place, min(max(end, first), until))
             moved = time.monotonic()
-            while any(consumer.position(place) < until[place] for place in places):
+            while consumer.position(place) < until:
                 for records in (batches := consumer.poll(500)).values():
                     found.update(_ids_of(records, feed))
                 moved = time.monotonic() if batches else moved
@@ -157,11 +134,11 @@ class Writer:
                     raise KafkaTimeoutError(f"nothing comes from topic {self._topic}")
         return found
 
-    def end_offsets(self) -> dict[int, int]:
-        """Return the current end offset of every partition."""
-        places = [TopicPartition(self._topic, number) for number in range(self.partitions)]
+    def end_offset(self) -> int:
+        """Return the current end offset of the partition."""
+        place = TopicPartition(self._topic, FEEDS_PARTITION)
         with reader(self._bootstrap, self._properties, doing=f"read topic {self._topic}") as consumer:
-            return {place.partition: end for place, end in consumer.end_offsets(list(places)).items()}
+            return int(consumer.end_offsets([place])[place])
 
     def close(self) -> None:
         """Close the producer; records in flight are given up."""

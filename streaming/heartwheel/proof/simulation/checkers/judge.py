@@ -10,7 +10,6 @@ from heartwheel.proof.simulation.checkers.clock import check_bound, check_clocks
 from heartwheel.proof.simulation.checkers.contents import check_contents
 from heartwheel.proof.simulation.checkers.cut import check_cut
 from heartwheel.proof.simulation.checkers.fed_log import FedLog
-from heartwheel.proof.simulation.checkers.fed_partition import Aside
 from heartwheel.proof.simulation.checkers.marks import check_marks
 from heartwheel.proof.simulation.checkers.problem import BrokenPromise
 from heartwheel.proof.simulation.checkers.read_log import ReadLog
@@ -21,6 +20,7 @@ from heartwheel.proof.simulation.checkers.strays import Strays, UnorderedReason
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.world.checkpoint import Checkpoint
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
+from heartwheel.wire.passed_on import FEEDS_PARTITION
 from heartwheel.wire.verdict_rows import ExpirationRow
 
 
@@ -37,9 +37,9 @@ class HistoryJudge:
     def __init__(self, plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint, runs: tuple[str, ...]) -> None:
         self._plan, self._topic, self._checkpoint, self._runs = plan, topic, checkpoint, runs
         self._rows = WrittenRows(checkpoint.sink)
-        self._log = ReadLog(plan, topic, checkpoint, runs)
+        self._log = ReadLog(plan, topic, checkpoint)
         strays = Strays(plan, self._log, checkpoint)
-        self._fed = FedLog(plan, topic, checkpoint, strays.known_since)
+        self._fed = FedLog(plan, self._log.records, [one.ends.get(FEEDS_PARTITION, 0) for one in checkpoint.offsets])
         written = {*self._log.entries, *self._rows.first} - {*self._fed}
         self._strays = {group_id: why for group_id in written if (why := strays.why(group_id)) is not None}
         self._audited: AuditedHistory = audited(plan, topic, checkpoint, runs, self._excused())
@@ -48,12 +48,10 @@ class HistoryJudge:
         """Return every broken promise."""
         plan, checkpoint, rows, fed = self._plan, self._checkpoint, self._rows, self._fed
         late = {group_id for group_id in fed if not self._is_in_order(group_id)}
-        moving = {group_id for group_id in fed if fed.is_moving(group_id)}
         yield from check_contents(plan, checkpoint, rows, late)
         yield from check_clocks(plan, checkpoint)
         yield from check_bound(plan, self._log, checkpoint, rows, {*fed})
-        # How far a group of a feed comes that may be in two partitions depends on when the growth was heard of.
-        yield from check_cut(plan, self._log, checkpoint, self._runs, rows, {*self._strays, *late, *moving})
+        yield from check_cut(plan, self._log, checkpoint, self._runs, rows, {*self._strays, *late})
         for group_id in sorted({*self._log.entries, *rows.first, *fed}):
             yield from self._check_group(group_id)
         yield from check_rejects(self._topic, checkpoint, rows)
@@ -64,8 +62,7 @@ class HistoryJudge:
         first, why = rows.first.get(group_id, []), self._strays.get(group_id)
         if group_id in self._fed:
             in_order, entries = self._is_in_order(group_id), self._fed.entries(group_id)
-            if self._fed.why_aside(group_id) is not Aside.UNFORESEEN:
-                yield from check_marks(plan, self._fed, group_id, first, in_order=in_order)
+            yield from check_marks(plan, self._fed, group_id, first, in_order=in_order)
         else:
             in_order, entries = why in (None, UnorderedReason.PARTITIONER), self._log.entries.get(group_id, [])
         if in_order:
@@ -77,10 +74,7 @@ class HistoryJudge:
 
     def _excused(self) -> set[str]:
         """Return the groups that the audit cannot judge, as it does not know what the job could not know."""
-        fed, unnamed = self._fed, self._plan.partitions not in self._log.named
-        # By the log alone a group has no former partition to wait for where no tick names the count of before.
-        aside = {group_id for group_id in fed if fed.why_aside(group_id) or (unnamed and fed.is_moving(group_id))}
-        return {*self._strays, *aside}
+        return {*self._strays, *(group_id for group_id in self._fed if self._fed.why_aside(group_id))}
 
     def seen(self) -> Counter[str]:
         """Count what the history has met."""
@@ -100,7 +94,7 @@ class HistoryJudge:
             seen["fed group heard by two feeds"] += self._fed.feeds_of(group_id) > 1
             if self._is_in_order(group_id):
                 seen["fed group judged"] += 1
-                seen["fed group judged in a topic that grows"] += self._fed.is_moving(group_id)
+                seen["fed group judged in a topic that grows"] += self._plan.grown is not None
                 seen["fed verdicts"] += len(self._rows.first.get(group_id, []))
             else:
                 seen[f"fed group put aside, {self._fed.why_aside(group_id) or 'by the audit'}"] += 1

@@ -15,7 +15,6 @@ from heartwheel.proof.simulation.world.topic import SimulatedTopic
 from heartwheel.proof.testing import ProducedRecord
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.requests import Request, decode_request
-from heartwheel.wire.tick import read_tick
 
 Place = tuple[int, int]
 """(partition, offset)."""
@@ -36,33 +35,27 @@ class ReadLog:
         plan: the history's parameters.
         topic: the heartbeats.
         checkpoint: after the job has ended.
-        runs: of the job's ticker.
 
     Attributes:
         records: those of each partition, in the order of their offsets.
         entries: the requests of each group that writes for itself, in the order in which they count.
-        named: how many partitions the job's own ticks name.
     """
 
-    def __init__(self, plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint, runs: tuple[str, ...]) -> None:
+    def __init__(self, plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint) -> None:
         starts = checkpoint.offsets[0].starts if checkpoint.offsets else {}
         self.records = topic.records(starts, checkpoint.read)
         self.entries: dict[str, list[PlacedRequest]] = defaultdict(list)
-        self.named: set[int] = set()
         self._times: dict[int, list[tuple[int, int]]] = {}
         for log in self.records:
             time_ms = -1
             for record in log:
                 time_ms = max(time_ms, record.append_ms)
                 self._times.setdefault(record.partition, []).append((record.offset, time_ms))
-                self._read(record, time_ms, plan, runs)
+                self._read(record, time_ms, plan)
         for entries in self.entries.values():
             entries.sort(key=lambda entry: (entry.time_ms, entry.record.partition, entry.record.offset))
 
-    def _read(self, record: ProducedRecord, time_ms: int, plan: Plan, runs: tuple[str, ...]) -> None:
-        tick = None if record.value is None else read_tick(record.value)
-        if tick is not None and tick.run in runs:
-            self.named.add(tick.partitions)
+    def _read(self, record: ProducedRecord, time_ms: int, plan: Plan) -> None:
         if time_ms < 0 or (plan.passed_on.feeds and is_of_a_feed(record.value)):
             return  # records of feeds have a time of their own: `heartwheel.proof.simulation.checkers.fed_log`
         try:

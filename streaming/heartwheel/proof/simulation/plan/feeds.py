@@ -6,7 +6,7 @@ Some of the seeds have feeds. They are drawn with separate dice, so the other hi
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
@@ -56,13 +56,12 @@ class SimulatedFeed:
         turn_ms: time from one mark to the next.
         settle_ms: how far its marks stay behind what it has received.
         troubles: its faults, in order.
-        lost_marks: probability that a mark is lost, per partition.
+        lost_marks: probability that a mark is lost.
         repeats: probability that an event is written twice.
         untimely: probability that an event is written after a mark that says it was written.
         shuffles: whether the events between two marks are relayed in random order.
         holds: whether its marks hold back groups with a join or sync that waits for its answer.
         refused: whether it relays requests that the coordinator has refused.
-        metadata_age_ms: how long it takes to learn that the topic has grown.
     """
 
     name: str
@@ -78,7 +77,6 @@ class SimulatedFeed:
     shuffles: bool
     holds: bool
     refused: bool
-    metadata_age_ms: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,14 +143,7 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     )
     until_ms = max(feed_ms + _LAST_TIMERS_MS, silent_ms + SILENCE_MS if silent_ms else 0)
     ahead_ms = dice.choice((0, 0, 0, -2_500, 400, 40_000))
-    # Separate dice, so that the histories in which the topic does not grow stay the same.
-    ages_ms = Random(f"feeds of a topic that grows {seed}").choices((0, 60, 400, 1_500), k=count)
-    feeds = tuple(
-        replace(
-            _draw_feed(dice, number, feed_ms, until_ms, ahead_ms, troubles[number]), metadata_age_ms=ages_ms[number]
-        )
-        for number in range(count)
-    )
+    feeds = tuple(_draw_feed(dice, number, feed_ms, until_ms, ahead_ms, troubles[number]) for number in range(count))
     # The second group does not move, so often a group waits for a feed that relays none of its members.
     groups = tuple(_draw_group(dice, feed_ms, count, moves=not number) for number in range(dice.choice((1, 1, 2))))
     return FeedsPlan(

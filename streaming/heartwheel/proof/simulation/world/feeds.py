@@ -1,6 +1,6 @@
 """Feeds at work: what each of them writes into the heartbeat topic, and when.
 
-A feed works in turns. In each turn it writes what it has received up to a time, and then marks that say so. A request
+A feed works in turns. In each turn it writes what it has received up to a time, and then a mark that says so. A request
 that waits for its answer is not relayed yet, and its group is held back at it. A feed writes nothing that it could not
 know, whatever its faults. But some feeds write an event after a mark that covers it, as when a broker logs late.
 """
@@ -21,8 +21,7 @@ from heartwheel.proof.simulation.story import Story
 from heartwheel.proof.simulation.world.feeder import SimulatedFeeder, Walk
 from heartwheel.proof.simulation.world.tapped import ReceivedRequest
 from heartwheel.wire.events import RejectCause
-from heartwheel.wire.partitioner import partition_of
-from heartwheel.wire.passed_on import FeedWatermark, PassedOn, encode_mark
+from heartwheel.wire.passed_on import FEEDS_PARTITION, FeedWatermark, PassedOn, encode_mark
 from heartwheel.wire.requests import encode_request
 
 STRANGER: Final = "stranger"
@@ -129,31 +128,25 @@ class _Feed:
         value = encode_request(one.event)[:-1] + b"," + _encode(fields)[1:]
         self._story.mark("passed on")
         self._story.say(now_ms, "feed {} passes on {} of {}", self._feed.name, one.event, fields.at_ms)
-        home = partition_of(one.group_id.encode(), self._partitions_at(now_ms))
-        if home != partition_of(one.group_id.encode(), self._plan.partitions):
-            self._story.mark("passed on in a new partition")
-        return Write(now_ms, home, value)
+        return Write(now_ms, FEEDS_PARTITION, value)
 
     def _mark(self, now_ms: int) -> Iterator[Write]:
-        """Write marks into every partition; some may be lost."""
+        """Write a mark; it may be lost."""
         self._marked_ms = self._knows_until(now_ms)
-        yield from self._marks(now_ms, self._feed.clock.at(self._marked_ms))
+        yield from self._mark_at(now_ms, self._feed.clock.at(self._marked_ms))
 
-    def _marks(self, now_ms: int, passed_ms: int) -> Iterator[Write]:
-        passed_ms = max(passed_ms, self._since_ms)
-        held, partitions = self._held(), self._partitions_at(now_ms)
-        for partition in range(partitions):
-            here = {name: at_ms for name, at_ms in held.items() if partition_of(name.encode(), partitions) == partition}
-            if here:
-                self._story.mark("feed holds a group back")
-            if self._dice.random() < self._feed.lost_marks:
-                self._story.mark("fault mark lost")
-                continue
-            mark = FeedWatermark(
-                feed=self._feed.name, passed_ms=passed_ms, since_ms=min(self._since_ms, passed_ms), held=here
-            )
-            self._story.say(now_ms, "{} in partition {}", mark, partition)
-            yield Write(now_ms, partition, encode_mark(mark), idle=now_ms > self._plan.feed_ms + _BUSY_MS)
+    def _mark_at(self, now_ms: int, passed_ms: int) -> Iterator[Write]:
+        passed_ms, held = max(passed_ms, self._since_ms), self._held()
+        if held:
+            self._story.mark("feed holds a group back")
+        if self._dice.random() < self._feed.lost_marks:
+            self._story.mark("fault mark lost")
+            return
+        mark = FeedWatermark(
+            feed=self._feed.name, passed_ms=passed_ms, since_ms=min(self._since_ms, passed_ms), held=held
+        )
+        self._story.say(now_ms, "{}", mark)
+        yield Write(now_ms, FEEDS_PARTITION, encode_mark(mark), idle=now_ms > self._plan.feed_ms + _BUSY_MS)
 
     def _held(self) -> dict[str, int]:
         held: dict[str, int] = {}
@@ -162,11 +155,6 @@ class _Feed:
                 at_ms = max(one.at_ms, self._since_ms)
                 held[one.group_id] = min(at_ms, held.get(one.group_id, at_ms))
         return held
-
-    def _partitions_at(self, now_ms: int) -> int:
-        """Return the number of partitions that it knows."""
-        plan, known_ms = self._plan, now_ms - self._feed.metadata_age_ms
-        return plan.grown[1] if plan.grown is not None and plan.grown[0] <= known_ms else plan.partitions
 
     # -- its faults
 
@@ -188,7 +176,7 @@ class _Feed:
             self._waiting = sorted(again + self._waiting, key=lambda one: one.true_ms)
             if from_ms < self._marked_ms:
                 self._story.mark("fault marks go back")
-                yield from self._marks(trouble.to_ms, self._feed.clock.at(from_ms))
+                yield from self._mark_at(trouble.to_ms, self._feed.clock.at(from_ms))
             if again:
                 self._story.mark("fault feed repeats what it wrote before")
 
@@ -223,14 +211,20 @@ def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
         (RejectCause.BAD_FIELD, lambda _, group_id: _event(group_id, feed=name, at_ms="soon")),
         (RejectCause.UNKNOWN_TYPE, lambda _, __: _encode({"type": "mark", "feed": name, "passed_ms": 2**60})),
     ]
+    # Feeds write to the first partition only: elsewhere all that they seem to write is forged.
+    partition = plan.partitions - 1
+    if partition != FEEDS_PARTITION:
+        forge.append((RejectCause.BAD_FIELD, lambda at_ms, group_id: _event(group_id, feed=name, at_ms=at_ms)))
+        forge.append(("", lambda at_ms, _: encode_mark(FeedWatermark(name, at_ms + 50_000, 0))))
     if plan.passed_on.usurped:
+        partition = FEEDS_PARTITION
         forge = [("", lambda at_ms, _: encode_mark(FeedWatermark(name, at_ms * 2, 0)))]
     for _ in range(plan.passed_on.forgeries):
         true_ms, group_id = dice.randrange(plan.feed_ms), dice.choice(victims)
         cause, value = dice.choice(forge)
         story.mark("fault usurped feed" if plan.passed_on.usurped else "fault forged feed")
         at_ms = plan.brokers[0].at(true_ms)
-        yield Write(true_ms, partition_of(group_id.encode(), plan.partitions), value(at_ms, group_id), cause)
+        yield Write(true_ms, partition, value(at_ms, group_id), cause)
 
 
 def _event(group_id: str, **fields: object) -> bytes:
