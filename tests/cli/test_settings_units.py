@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heartwheel.settings import format_duration, format_size, parse_duration_ms, parse_size_bytes
+from heartwheel.settings.models import CoordinatorSettings
 
 
 @pytest.mark.parametrize(
@@ -50,3 +51,9 @@ def test_durations_survive_being_written(duration_ms: int) -> None:
 def test_sizes_survive_being_written(size_bytes: int) -> None:
     """A size that is written for people reads back as the same number of bytes."""
     assert parse_size_bytes(format_size(size_bytes)) == size_bytes
+
+
+@pytest.mark.parametrize("written", ["4.3", 4.3])
+def test_a_version_is_read_with_and_without_quotation_marks(written: str | float) -> None:
+    """TOML, and so `--set coordinator.kafka_version=4.3`, reads a bare version as a number."""
+    assert CoordinatorSettings.model_validate({"kafka_version": written}).kafka_version == "4.3"

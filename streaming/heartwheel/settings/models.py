@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from heartwheel.base.addresses import parse_networks
 from heartwheel.settings.secret import secret_of
-from heartwheel.settings.units import AutoPartitions, DurationMs, SizeBytes
+from heartwheel.settings.units import AutoPartitions, DurationMs, KafkaVersion, SizeBytes
 
 _INT32_MAX: Final = 2**31 - 1
 _UNIT_SUFFIXES: Final = ("_ms", "_bytes")
@@ -179,7 +179,7 @@ class CoordinatorSettings(Section):
     group_streams_max_size: Annotated[int, Field(ge=1, le=_INT32_MAX)] = _INT32_MAX
     group_streams_initial_rebalance_delay_ms: Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)] = 3_000
     group_overrides: Mapping[str, Annotated[DurationMs, Field(ge=0, le=_INT32_MAX)]] = {}
-    kafka_version: Literal["4.3", "4.4"] = "4.4"
+    kafka_version: KafkaVersion = "4.4"
 
 
 class CheckpointSettings(Section):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 from pydantic import BeforeValidator, Field, PlainSerializer
 
@@ -104,3 +104,6 @@ AutoPartitions = Annotated[
     PlainSerializer(lambda value: "auto" if value is None else value, when_used="json"),
 ]
 """A field that is written as a number of partitions or `auto`, and held as an integer or `None`."""
+
+KafkaVersion = Annotated[Literal["4.3", "4.4"], BeforeValidator(str)]
+"""A version of Kafka whose rules differ; also written without quotation marks, which TOML reads as a number."""

@@ -80,8 +80,8 @@ def locked_jars(set_name: str) -> list[Jar]:
     """List the jars of one set of the packaged lock.
 
     Args:
-        set_name: `broker`, `broker-4.3`, `image`, `streams`, `streams-4.3`, `tools`, `spark-4.2` and the like, or `spark` for the set of the PySpark
-            that is installed.
+        set_name: `broker`, `broker-4.3`, `image`, `streams`, `streams-4.3`, `tools`, `spark-4.2` and the like, or
+            `spark` for the set of the PySpark that is installed.
 
     Raises:
         JarError: if the lock knows no such set.
