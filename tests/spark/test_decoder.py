@@ -56,7 +56,7 @@ def test_a_frame_is_decoded_as_its_values_are(frames: list[list[tuple[bytes, int
     for frame in frames:
         values, hashes = [value for value, _ in frame], np.array([hashed for _, hashed in frame], np.int64)
         decoded = decoder.decode(pa.array(values, pa.large_binary()), hashes, 0)
-        columns = (decoded.bodies.to_pylist(), decoded.shard.tolist(), decoded.marks.tolist())
+        columns = (decoded.bodies.to_pylist(), decoded.shard.tolist(), decoded.fingerprints.tolist())
         entries = list(zip(*columns, strict=True))
         assert [entries[entry] for entry in decoded.entry] == [(value, *_expected(value)) for value in values]
         assert set(decoded.entry.tolist()) == set(range(len(entries)))

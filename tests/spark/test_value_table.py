@@ -31,7 +31,7 @@ def _known(table: ValueTable, values: list[bytes], hashes: NDArray[np.int64] | N
     codes = table.find(_hashes(values) if hashes is None else hashes, _column(values))
     for value, code in zip(values, codes.tolist(), strict=True):
         if code != UNKNOWN:
-            assert (table.marks[code], table.shards[code]) == (len(value), len(value) % 7)
+            assert (table.fingerprints[code], table.shards[code]) == (len(value), len(value) % 7)
             assert table.values()[code].as_py() == value
     return [code != UNKNOWN for code in codes.tolist()]
 

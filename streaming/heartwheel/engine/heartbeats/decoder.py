@@ -43,14 +43,14 @@ class Decoded(NamedTuple):
     Args:
         bodies: large binary, the values of the first of the entries; the others are sent without their bytes.
         shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
-        marks: int64 (entries,), the fingerprint of a heartbeat, else 0.
+        fingerprints: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: int32 (records,), which of them a record has.
         passed_on: what events of feeds say beside the event, by their entry.
     """
 
     bodies: pa.LargeBinaryArray
     shard: Shards
-    marks: Ints
+    fingerprints: Ints
     entry: Codes
     passed_on: dict[int, PassedOn]
 
@@ -87,7 +87,7 @@ class Decoder:
         first, which = _distinct_values(hashes[unknown], values, unknown)
         entry[unknown] = which
         new = values.take(pa.array(first))
-        shard, marks, stamps = self._decode(new)
+        shard, fingerprints, stamps = self._decode(new)
         passed_on = self._passed_on(new, shard, partition)
         known = codes if not len(unknown) else codes[codes != UNKNOWN]
         distinct, with_bytes = self._distinct(known)
@@ -97,7 +97,7 @@ class Decoder:
         decoded = Decoded(
             pa.concat_arrays([new, bodies]),
             np.concatenate((shard, self._table.shards[distinct])),
-            np.concatenate((marks, self._table.marks[distinct])),
+            np.concatenate((fingerprints, self._table.fingerprints[distinct])),
             entry,
             passed_on,
         )
@@ -105,7 +105,7 @@ class Decoder:
         lasts[list(passed_on)] = False  # an event of a feed has a time of its own in it, so it does not come again
         good = np.flatnonzero(lasts)
         good_values = new if len(good) == len(new) else new.take(pa.array(good))
-        self._table.add(hashes[first[good]], good_values, shard[good], marks[good], stamps[good])
+        self._table.add(hashes[first[good]], good_values, shard[good], fingerprints[good], stamps[good])
         return decoded
 
     def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards, partition: int) -> dict[int, PassedOn]:
@@ -128,20 +128,20 @@ class Decoder:
         at = np.arange(len(codes), dtype=np.int32)
         self._place[codes] = at
         distinct = codes[self._place[codes] == at]
-        without = self._repeats.take(self._table.stamps, distinct) & (self._table.marks[distinct] != 0)
+        without = self._repeats.take(self._table.stamps, distinct) & (self._table.fingerprints[distinct] != 0)
         return np.concatenate((distinct[~without], distinct[without])), int(np.count_nonzero(~without))
 
     def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints, Stamps]:
         """Return the shard and the fingerprint of each value, as in `Decoded`, and its stamp."""
         shard = np.full(len(values), BAD, np.int16)
-        marks = np.zeros(len(values), np.int64)
+        fingerprints = np.zeros(len(values), np.int64)
         stamps = np.full(len(values), self._repeats.stamp, np.int32)
         for start in range(0, len(values), _DECODED_AT_ONCE):
             here = slice(start, start + _DECODED_AT_ONCE)
-            self._decode_some(values[here].to_pylist(), shard[here], marks[here], stamps[here])
-        return shard, marks, stamps
+            self._decode_some(values[here].to_pylist(), shard[here], fingerprints[here], stamps[here])
+        return shard, fingerprints, stamps
 
-    def _decode_some(self, values: list[bytes], shard: Shards, marks: Ints, stamps: Stamps) -> None:
+    def _decode_some(self, values: list[bytes], shard: Shards, fingerprints: Ints, stamps: Stamps) -> None:
         found = decode_requests(values, size_max=self.value_bytes_max)
         events = [event for event in found if type(event) is Event]
         kind = np.array([_KIND_OF.get(type(each), BAD) for each in found]) if len(events) < len(found) else None
@@ -152,20 +152,20 @@ class Decoder:
             shard[good] = shards_of([event.group_id for event in events], self._shards)
             digested = np.frombuffer(digests(events), "<i8")
             beats = np.array([event.type is EventType.HEARTBEAT for event in events])
-            marks[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
+            fingerprints[good] = np.where(beats, np.where((digested == 0) | (digested == 1), 2, digested), 0)
         if kind is not None:
             stamps[kind == _GROUP_HEARTBEAT] = ALWAYS_WHOLE
-            self._place_group_heartbeats(found, kind, shard, marks)
+            self._place_group_heartbeats(found, kind, shard, fingerprints)
 
     def _place_group_heartbeats(
-        self, found: list[Request | RejectedError], kind: NDArray[np.int_], shard: Shards, marks: Ints
+        self, found: list[Request | RejectedError], kind: NDArray[np.int_], shard: Shards, fingerprints: Ints
     ) -> None:
         """Fill in the shard and the fingerprint of heartbeats at a member epoch."""
         at = np.flatnonzero(kind == _GROUP_HEARTBEAT)
         beats = [each for each in found if isinstance(each, GroupHeartbeat)]
         if beats:
             shard[at] = shards_of([beat.group_id for beat in beats], self._shards)
-            marks[at] = [fingerprint_of(beat) for beat in beats]
+            fingerprints[at] = [fingerprint_of(beat) for beat in beats]
 
 
 def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> tuple[Rows, Rows]:

@@ -130,7 +130,7 @@ class Packer:
         # A record's entry, counted among the entries of all shards in their order.
         rank = np.empty(len(shard), np.int32)
         rank[entry_order] = np.arange(len(shard), dtype=np.int32)
-        marks = decoded.marks[entry_order]
+        fingerprints = decoded.fingerprints[entry_order]
         # The sort is stable, so that in each shard the entries with their bytes stay before the others.
         with_bytes = entry_order < len(decoded.bodies)
         bodies = decoded.bodies.take(pa.array(entry_order[with_bytes]))
@@ -143,7 +143,7 @@ class Packer:
                 continue
             payload = encode_sent(
                 partition,
-                marks[entries],
+                fingerprints[entries],
                 bodies[body_cuts[s] : body_cuts[s + 1]],
                 entry[records] - np.int32(entries.start),
                 append_ms[records],
@@ -168,7 +168,7 @@ class Packer:
             at_ms = np.array([decoded.passed_on[entry].at_ms for entry in decoded.entry[records].tolist()], np.int64)
             payload = encode_sent(
                 partition,
-                decoded.marks[mine],
+                decoded.fingerprints[mine],
                 decoded.bodies.take(pa.array(mine)),
                 rank.astype(np.intp),
                 _not_ahead(at_ms, append_ms[records]),

@@ -57,7 +57,7 @@ class ValueTable:
         self._multiplier = np.uint64(secrets.randbits(64) | 1)
         # As large as they may become: the system hands out memory as it is written to, and nothing is ever moved.
         self._shards = np.empty(entries_max, np.int16)
-        self._marks = np.empty(entries_max, np.int64)
+        self._fingerprints = np.empty(entries_max, np.int64)
         self._hashes = np.empty(entries_max, np.int64)
         self._used = np.empty(entries_max, np.bool_)
         self._stamps = np.empty(entries_max, np.int32)
@@ -85,9 +85,9 @@ class ValueTable:
         return self._shards[: self._count]
 
     @property
-    def marks(self) -> Ints:
+    def fingerprints(self) -> Ints:
         """The fingerprint of each value, int64 (values,), by code; 0 where it is not a heartbeat."""
-        return self._marks[: self._count]
+        return self._fingerprints[: self._count]
 
     @property
     def stamps(self) -> Codes:
@@ -124,7 +124,7 @@ class ValueTable:
         return codes
 
     def add(
-        self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints, stamps: Codes | None = None
+        self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, fingerprints: Ints, stamps: Codes | None = None
     ) -> None:
         """Remember values, as many of them as there is room for.
 
@@ -132,7 +132,7 @@ class ValueTable:
             hashes: int64 (n,).
             values: large binary (n,), distinct, none of them held.
             shards: int16 (n,).
-            marks: int64 (n,).
+            fingerprints: int64 (n,).
             stamps: int32 (n,); 0 if left out.
         """
         if not len(hashes):
@@ -148,7 +148,7 @@ class ValueTable:
         new = new[room][: self._entries_max - self._count]
         if len(new):
             start = self._count
-            self._append(_keys(hashes)[new], values.take(pa.array(new)), shards[new], marks[new])
+            self._append(_keys(hashes)[new], values.take(pa.array(new)), shards[new], fingerprints[new])
             self._stamps[start : self._count] = 0 if stamps is None else stamps[new]
 
     def _has_room(self, count: int, size: int) -> bool:
@@ -157,21 +157,21 @@ class ValueTable:
     def _forget_unused(self) -> None:
         kept = np.flatnonzero(self._used[: self._count])
         hashes, values = self._hashes[kept], self.values().take(pa.array(kept))
-        shards, marks, stamps = self._shards[kept], self._marks[kept], self._stamps[kept]
+        shards, fingerprints, stamps = self._shards[kept], self._fingerprints[kept], self._stamps[kept]
         self._clear()
         if len(kept):
-            self._append(hashes, values, shards, marks)
+            self._append(hashes, values, shards, fingerprints)
         self._stamps[: len(kept)] = stamps
         self._used[: len(kept)] = False
 
-    def _append(self, keys: Ints, values: pa.LargeBinaryArray, shards: Shards, marks: Ints) -> None:
+    def _append(self, keys: Ints, values: pa.LargeBinaryArray, shards: Shards, fingerprints: Ints) -> None:
         start, stop = self._count, self._count + len(keys)
         ends, data = _contents(values)
         self._bytes[self.nbytes : self.nbytes + len(data)] = data
         self._ends[start + 1 : stop + 1] = ends + self.nbytes
         self._hashes[start:stop] = keys
         self._shards[start:stop] = shards
-        self._marks[start:stop] = marks
+        self._fingerprints[start:stop] = fingerprints
         self._used[start:stop] = True
         self._count = stop
         if 2 * stop > len(self._slot_keys):
