@@ -681,8 +681,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a feed that is gone is waited for",
-        f"{_ENGINE}/engine/shard/fed_sources.py",
-        "time.feeds_written_ms() - time.feed(source).written_ms > FEED_GONE_MS",
+        f"{_ENGINE}/engine/time/log_time.py",
+        "self.feeds_written_ms() - self.feed(source).written_ms > FEED_CLOSED_MS",
         "False",
         "P5",
         f"{_HISTORY}[feed gone]",

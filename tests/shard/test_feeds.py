@@ -18,7 +18,7 @@ from heartwheel.engine.runtime.map.packed import PayloadKind
 from heartwheel.engine.shard import Shard, ShardLimits
 from heartwheel.engine.shard.pack import Bodies, Pack, in_order_of_time
 from heartwheel.engine.time import ReadingsBuilder
-from heartwheel.engine.time.feeds import FEED_GONE_MS
+from heartwheel.engine.time.feeds import FEED_CLOSED_MS
 from heartwheel.proof.audit.fed import read_feed_mark
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, by_group, frame_of, read_records
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
@@ -201,9 +201,9 @@ def test_group_that_moves_between_brokers_waits_for_both() -> None:
     log.mark(T0 + 30_000, T0 + 30_000, feed="two")
     feeds = ("one", "two")
     assert _expired(log, feeds) == []
-    log.mark(T0 + FEED_GONE_MS, T0 + 30_000, feed="two")
+    log.mark(T0 + FEED_CLOSED_MS, T0 + 30_000, feed="two")
     assert _expired(log, feeds) == []
-    log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="two")
+    log.mark(T0 + FEED_CLOSED_MS + 1, T0 + 30_000, feed="two")
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
 
 
@@ -288,7 +288,7 @@ def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
     for feed in ("one", "two"):
         log.mark(T0 + 100, T0 + 100, feed=feed)
     log.pass_on(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
-    for at_ms in range(T0 + 10_000, T0 + FEED_GONE_MS + 20_000, 5_000):
+    for at_ms in range(T0 + 10_000, T0 + FEED_CLOSED_MS + 20_000, 5_000):
         log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
         log.mark(at_ms, at_ms + 1, feed="two")
     for cut in range(len(log.records)):
@@ -325,13 +325,13 @@ def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:
         log.mark(T0 + 100, T0 + 100, feed=feed)
     log.pass_on(T0 + 200, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
     log.pass_on(T0 + 1_000, _beat("dead"), T0 + 1_000, feed="two")
-    for at_ms in range(T0 + 1_000, T0 + 2 * FEED_GONE_MS, 5_000):
+    for at_ms in range(T0 + 1_000, T0 + 2 * FEED_CLOSED_MS, 5_000):
         log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
         for feed in feeds[1:]:
             log.mark(at_ms, at_ms + 1, feed=feed)
     first = [("a", T0 + 200 + SESSION_MS), ("dead", T0 + 1_000 + SESSION_MS)]
     assert _expired(log, feeds) == first
-    last_ms = T0 + 2 * FEED_GONE_MS
+    last_ms = T0 + 2 * FEED_CLOSED_MS
     log.pass_on(last_ms, _beat("late"), last_ms - SESSION_MS - 1, feed="two")
     log.pass_on(last_ms, Event(group_id="g", type=EventType.LOAD), last_ms, feed="three")
     for feed in feeds[1:]:
@@ -347,9 +347,9 @@ def test_p1_what_a_gone_feed_had_written_counts() -> None:
         log.pass_on(T0, _beat(), T0 + feeds.index(feed), feed=feed)
         log.mark(T0, T0 + 10, feed=feed)
     log.pass_on(T0, _beat(), T0 + 5_000, feed="two")
-    log.mark(T0 + FEED_GONE_MS, T0 + 30_000, feed="one")
+    log.mark(T0 + FEED_CLOSED_MS, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == []
-    log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="one")
+    log.mark(T0 + FEED_CLOSED_MS + 1, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
 
 
@@ -360,9 +360,9 @@ def test_p5_a_gone_feed_holds_nobody_back() -> None:
     log.mark(T0, T0 + 200, held={"g": T0 + 100}, feed="two")
     log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="one")
     feeds = ("one", "two")
-    log.mark(T0 + FEED_GONE_MS, T0 + 30_000, feed="one")
+    log.mark(T0 + FEED_CLOSED_MS, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == []
-    log.mark(T0 + FEED_GONE_MS + 1, T0 + 30_000, feed="one")
+    log.mark(T0 + FEED_CLOSED_MS + 1, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -12,7 +13,6 @@ from heartwheel.engine.rules.answer import Answer
 from heartwheel.engine.rules.model import GroupKind
 from heartwheel.engine.shard.batch import Batch
 from heartwheel.engine.shard.fast_path import Route
-from heartwheel.engine.shard.fed_sources import RelayedEvents
 from heartwheel.engine.shard.group_times import GroupTimes
 from heartwheel.engine.shard.handles import groups_of
 from heartwheel.engine.shard.heartbeats import Heartbeats
@@ -29,6 +29,7 @@ from timing_wheel import TimingWheel
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
+RelayedUntil = Callable[[int, str], int]
 
 _NEW: Final = KINDS.index(GroupKind.NEW)
 _MEMBERS_AT_ONCE: Final = 4096
@@ -73,14 +74,14 @@ class GroupRunner:
         self._heartbeats = heartbeats
         self._group_times = group_times
 
-    def apply(self, log: BatchLog, route: Route, times: Ints, relayed: RelayedEvents, batch: Batch) -> None:
+    def apply(self, log: BatchLog, route: Route, times: Ints, relayed: RelayedUntil, batch: Batch) -> None:
         """Apply the records of every busy group, and fire its timers up to its own time.
 
         Args:
             log: the records.
             route: their members and groups, and which groups are busy.
             times: int64 (groups,), epoch ms.
-            relayed: the events that feeds have relayed.
+            relayed: `LogTime.relayed_until_ms` of a source and a group.
             batch: changed in place.
         """
         group = route.group[log.entry]
@@ -112,9 +113,7 @@ class GroupRunner:
             if isinstance(log.event(entry), Event):  # others always come with their bytes
                 self._heartbeats.keep(fingerprint, log.body(entry))
 
-    def _apply_records(
-        self, log: BatchLog, records: Rows, loaded: Loaded, relayed: RelayedEvents, batch: Batch
-    ) -> None:
+    def _apply_records(self, log: BatchLog, records: Rows, loaded: Loaded, relayed: RelayedUntil, batch: Batch) -> None:
         machine, admission = loaded.machine, batch.admission
         answers: Counter[Answer] = Counter()
         entries = log.entry[records]
@@ -234,7 +233,7 @@ class GroupRunner:
 
 
 def _changes_coordinator(
-    event: Request, at_ms: int, source: int, loaded: Loaded, sources: list[int], relayed: RelayedEvents
+    event: Request, at_ms: int, source: int, loaded: Loaded, sources: list[int], relayed: RelayedUntil
 ) -> bool:
     """Change a group's coordinator if an event of a feed says so; return whether the event counts.
 
@@ -257,7 +256,7 @@ def _changes_coordinator(
         return True  # a feed whose broker loads a group again may have missed only heartbeats
     loaded.machine.rewind_to_load(at_ms)
     if before < 0:
-        known_ms = relayed.until_ms(before, loaded.machine.group.group_id)
+        known_ms = relayed(before, loaded.machine.group.group_id)
         if known_ms < at_ms:
             loaded.machine.renew(known_ms, at_ms)
     sources.sort(key=lambda each: each == source)

@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.engine.shard.fast_path import Route
-from heartwheel.engine.shard.fed_sources import awaited, is_closed, reached_by_all
 from heartwheel.engine.shard.log import BatchLog
 from heartwheel.engine.shard.tables import Table
 from heartwheel.engine.time import LogTime
@@ -121,14 +120,14 @@ class GroupTimes:
             home = np.where(homeless, first, self._groups["id_hash"] % count)
             times = np.minimum(times, decided[home])
         for row, found in self.elsewhere().items():
-            sources = awaited(self._sources(row), time)
+            sources = time.awaited(self._sources(row))
             times[row] = decided[sources].min() if first[row] < 0 else min(times[row], decided[found].min())
         for row, held in self._held(time).items():
             times[row] = min(times[row], held)
         if len(time.feeds) > 1:
             # A group's own feed shows it up to its last record. Then it may have moved to the broker of another feed.
             fed = first < 0
-            reached_ms = np.maximum(self._groups["seen_ms"][fed], reached_by_all(time, decided))
+            reached_ms = np.maximum(self._groups["seen_ms"][fed], time.reached_by_feeds(decided))
             times[fed] = np.minimum(times[fed], reached_ms)
         return times
 
@@ -161,7 +160,7 @@ class GroupTimes:
             until[known] = np.where(waits, np.minimum(until[known], decided[home] - (home < mine)), until[known])
         # If a group's record comes from another partition than its first, `note` has added both.
         several = known[self._groups["elsewhere"][rows] != 0]
-        sources = {row: awaited(self._sources(row), time) for row in np.unique(group[several]).tolist()}
+        sources = {row: time.awaited(self._sources(row)) for row in np.unique(group[several]).tolist()}
         for entry in several.tolist():
             others = sources[int(group[entry])]
             if own[entry] not in others:
@@ -200,7 +199,7 @@ class GroupTimes:
         beyond = decided > moment_ms
         beyond[partition] = True
         for at in range(len(time.feeds)):
-            beyond[FIRST_SOURCE - at] |= is_closed(FIRST_SOURCE - at, time)
+            beyond[FIRST_SOURCE - at] |= time.is_closed(FIRST_SOURCE - at)
         groups = self._groups
         first = groups["partition"][rows]
         found: NDArray[np.bool_] = beyond[first]
@@ -225,7 +224,7 @@ class GroupTimes:
                 id_hash = murmur2(group_id.encode("utf-8", "surrogatepass")) & 0x7FFFFFFF
                 rows = np.flatnonzero((groups["id_hash"] == id_hash) & (groups["state"] >= 0))
                 for row, known in zip(rows.tolist(), groups.text.ids(rows), strict=True):
-                    if known == group_id and FIRST_SOURCE - at in awaited(self._sources(row), time):
+                    if known == group_id and FIRST_SOURCE - at in time.awaited(self._sources(row)):
                         found[row] = min(held_ms, found.get(row, held_ms))
         return found
 

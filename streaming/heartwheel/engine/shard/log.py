@@ -167,8 +167,7 @@ class BatchLog:
             records: indices of records, ascending, that is by partition and offset.
         """
         partitions = self.entry_partition[self.entry[records]]
-        # A feed relays events in the order in which it receives them, not in which they happened.
-        if len(records) < 2 or 0 <= partitions[0] == partitions[-1]:
+        if len(records) < 2 or partitions[0] == partitions[-1]:
             return records
         order: Rows = np.lexsort((self.offset[records], partitions, self.append_ms[records]))
         return records[order]

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,6 @@ from heartwheel.engine.shard.arrivals import ArrivingCrowd, take_out
 from heartwheel.engine.shard.batch import Batch, BatchResult
 from heartwheel.engine.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.engine.shard.fast_path import Route, keep_alive, mark_busy, stepping_back
-from heartwheel.engine.shard.fed_sources import RelayedEvents
 from heartwheel.engine.shard.figures import ShardFigures
 from heartwheel.engine.shard.group_runner import GroupRunner
 from heartwheel.engine.shard.group_times import GroupTimes
@@ -399,7 +399,7 @@ class Shard:
         self._group_times.add_sources(log, route)
         batch.counts["records_fast"] += alive.records
         batch.counts["records_clamped"] += alive.clamped
-        self._runner.apply(log, route, times, RelayedEvents(self.time, reached), batch)
+        self._runner.apply(log, route, times, partial(self.time.relayed_until_ms, reached), batch)
 
 
 def _ascending(packs: list[Pack]) -> list[Pack]:

@@ -21,9 +21,9 @@ import msgspec
 from heartwheel.engine.time.outage import Outage, OutageKind
 from heartwheel.wire.passed_on import AHEAD_MS_MAX, FeedWatermark
 
-FEED_GONE_MS: Final = 60_000
-"""How long a group that another feed relays as well waits for a feed without marks, ms of append time: after that its
-broker no longer coordinates the group, and may never come back."""
+FEED_CLOSED_MS: Final = 60_000
+"""How long a group that another feed relays as well waits for a feed without marks, ms of append time. After that the
+feed is *closed*: its broker no longer coordinates its groups, and may never come back."""
 
 FIRST_SOURCE: Final = -2
 """The number of the first feed's source; further ones count down. Partitions count up from 0, and -1 means none."""

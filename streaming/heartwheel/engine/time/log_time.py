@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.engine.time.feeds import FIRST_SOURCE, FeedTime
+from heartwheel.engine.time.feeds import FEED_CLOSED_MS, FIRST_SOURCE, FeedTime
 from heartwheel.engine.time.outage import (
     Outage,
     OutageKind,
@@ -30,6 +30,7 @@ from heartwheel.engine.time.outage import (
 )
 from heartwheel.engine.time.reading import UNTIMED_MS, Reading, first_of_each
 from heartwheel.wire.passed_on import FEEDS_PARTITION
+from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
 
@@ -101,9 +102,26 @@ class LogTime(msgspec.Struct):
         part = self.partitions.get(FEEDS_PARTITION)
         return part.watermark_ms if part else UNKNOWN_MS
 
+    def is_closed(self, source: int) -> bool:
+        """Return whether a source belongs to a feed that has written no mark for long."""
+        return source < 0 and self.feeds_written_ms() - self.feed(source).written_ms > FEED_CLOSED_MS
+
+    def awaited(self, sources: list[int]) -> list[int]:
+        """Return those of a group's sources that are not closed; if all of them are, all."""
+        return [source for source in sources if not self.is_closed(source)] or sources
+
+    def reached_by_feeds(self, decided: Ints) -> int:
+        """Return how far all feeds have come that are not closed, epoch ms; `decided` is as in `with_feeds`."""
+        sources = [FIRST_SOURCE - at for at in range(len(self.feeds))]
+        return min((int(decided[each]) for each in sources if not self.is_closed(each)), default=TIME_MS_MAX)
+
     def feed(self, source: int) -> FeedTime:
         """Return the time of a feed's source."""
         return self.feeds[FIRST_SOURCE - source]
+
+    def relayed_until_ms(self, decided: Ints, source: int, group_id: str) -> int:
+        """Return the time up to which a source's feed has relayed everything about a group, epoch ms."""
+        return min(int(decided[source]), self.feed(source).held.get(group_id, TIME_MS_MAX))
 
     def relayed_ms(self) -> dict[str, int]:
         """Return the time up to which each feed has relayed everything, epoch ms."""
