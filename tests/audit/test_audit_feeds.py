@@ -75,16 +75,16 @@ def _is_confirmed(run: Run, **how: Any) -> list[tuple[str, int]]:
 def test_a_feed_that_lags_dies_and_comes_back() -> None:
     """The time of its groups is that of its marks: lag expires nobody, and what it missed is no silence."""
     log = LogBuilder()
-    log.pass_on(T0 + 900, _beat("dead"), T0, feed="one")
-    log.pass_on(T0 + 900, _beat("late"), T0 + 500, feed="one")
+    log.relay(T0 + 900, _beat("dead"), T0, feed="one")
+    log.relay(T0 + 900, _beat("late"), T0 + 500, feed="one")
     log.mark(T0 + 1_000, T0 + 1_000, feed="one")
     log.tick(T0 + 90_000)
     assert _is_confirmed(_engine(log)) == []
-    log.pass_on(T0 + 90_000, _beat("late"), T0 + 5_000, feed="one")
+    log.relay(T0 + 90_000, _beat("late"), T0 + 5_000, feed="one")
     log.mark(T0 + 90_000, T0 + 6_000, feed="one")
     assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS)]
     log.mark(T0 + 100_000, T0 + 99_000, since_ms=T0 + 95_000, feed="one")
-    log.pass_on(T0 + 100_000, _beat("late"), T0 + 94_000, feed="one")
+    log.relay(T0 + 100_000, _beat("late"), T0 + 94_000, feed="one")
     log.mark(T0 + 102_000, T0 + 101_000, since_ms=T0 + 95_000, feed="one")
     assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS), ("late", 95_000 + SESSION_MS)]
 
@@ -103,18 +103,18 @@ def test_p1_a_rebalance_in_what_a_feed_missed_expires_nobody(agreed: int, *, cut
         "rebalance_timeout_ms": 2_000,
         "protocols": (Protocol("range"),),
     }
-    log.pass_on(T0, Event(type=EventType.JOIN, assigned_member_id="a", **joined, **offer), T0, feed="one")
+    log.relay(T0, Event(type=EventType.JOIN, assigned_member_id="a", **joined, **offer), T0, feed="one")
     sync = Event(type=EventType.SYNC, member_id="a", generation_id=1, group_id="g")
-    log.pass_on(T0 + 100, sync, T0 + 100, feed="one")
+    log.relay(T0 + 100, sync, T0 + 100, feed="one")
     for at_ms in (1_000, 2_000, 3_000):
-        log.pass_on(T0 + at_ms, Event(group_id="g", member_id="a", generation_id=1), T0 + at_ms, feed="one")
+        log.relay(T0 + at_ms, Event(group_id="g", member_id="a", generation_id=1), T0 + at_ms, feed="one")
     log.mark(T0 + 3_000, T0 + 3_000, feed="one")
     back_ms = T0 + 60_000
     log.mark(back_ms, back_ms, since_ms=back_ms, feed="one")
     for number in range(12):
         at_ms = back_ms + 1_000 * (number + 1)
         beat = Event(group_id="g", member_id="a", generation_id=1 if number < agreed else 4)
-        log.pass_on(at_ms, beat, at_ms, feed="one")
+        log.relay(at_ms, beat, at_ms, feed="one")
         log.mark(at_ms, at_ms, since_ms=back_ms, feed="one")
     run = _engine(log, cuts=range(1, len(log.records)) if cut else ())
     expired = [(member, at_ms + T0 - back_ms) for member, at_ms in _is_confirmed(run)]
@@ -125,11 +125,11 @@ def test_a_held_group_waits_and_no_other_does() -> None:
     """A group that a mark holds back stands still until a later mark lets it go."""
     log = LogBuilder()
     for group in ("held", "free"):
-        log.pass_on(T0, _beat(group, group), T0, feed="one")
+        log.relay(T0, _beat(group, group), T0, feed="one")
     end_ms = T0 + 2 * SESSION_MS
     log.mark(end_ms, end_ms, held={"held": T0 + 100}, feed="one")
     assert _is_confirmed(_engine(log)) == [("free", SESSION_MS)]
-    log.pass_on(end_ms, _beat("held", "held"), T0 + 3_000, feed="one")
+    log.relay(end_ms, _beat("held", "held"), T0 + 3_000, feed="one")
     log.mark(end_ms, end_ms, feed="one")
     assert _is_confirmed(_engine(log)) == [("free", SESSION_MS), ("held", 3_000 + SESSION_MS)]
 
@@ -137,9 +137,9 @@ def test_a_held_group_waits_and_no_other_does() -> None:
 def test_a_group_that_moves_waits_for_both_feeds_and_not_for_one_that_is_gone() -> None:
     """Of two taps the one that is behind counts, and after a minute without its marks the other alone."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="one")
-    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.relay(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
     log.mark(T0 + SILENT_AFTER_MS, T0 + 30_000, feed="two")
     assert _is_confirmed(_engine(log)) == []
     log.mark(T0 + SILENT_AFTER_MS + 1, T0 + 30_000, feed="two")
@@ -151,10 +151,10 @@ def test_what_a_feed_that_was_gone_says_late_is_put_aside() -> None:
     log = LogBuilder()
     for feed in FEEDS:
         log.mark(T0, T0, feed=feed)
-    log.pass_on(T0, _beat(), T0, feed="one")
-    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.relay(T0, _beat(), T0, feed="one")
+    log.relay(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
     log.mark(T0 + SILENT_AFTER_MS + 1, T0 + 30_000, feed="two")
-    log.pass_on(T0 + SILENT_AFTER_MS + 2, _beat(), T0 + 10_000, feed="one")
+    log.relay(T0 + SILENT_AFTER_MS + 2, _beat(), T0 + 10_000, feed="one")
     log.mark(T0 + SILENT_AFTER_MS + 2, T0 + 30_000, feed="one")
     at_once, in_two = _engine(log), _engine(log, (5,))
     first = [
@@ -178,12 +178,12 @@ def test_a_group_whose_broker_is_gone_for_good_goes_by_the_load_of_another() -> 
     """Nobody runs out between the last mark of the broker that is gone and the load; later everybody may."""
     log, loaded_ms = LogBuilder(), T0 + 9_000
     for member, at_ms in (("early", T0 - SESSION_MS), ("dead", T0), ("alive", T0)):
-        log.pass_on(T0, _beat(member), at_ms, feed="one")
+        log.relay(T0, _beat(member), at_ms, feed="one")
     for feed in FEEDS:
         log.mark(T0 + 100, T0 + 100, feed=feed)
-    log.pass_on(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
+    log.relay(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
     for at_ms in range(T0 + 10_000, T0 + SILENT_AFTER_MS + 20_000, 5_000):
-        log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
+        log.relay(at_ms, _beat("alive"), at_ms, feed="two")
         log.mark(at_ms, at_ms + 1, feed="two")
     assert _is_confirmed(_engine(log)) == [("dead", 9_000 + SESSION_MS), ("early", 0)]
 
@@ -191,10 +191,10 @@ def test_a_group_whose_broker_is_gone_for_good_goes_by_the_load_of_another() -> 
 def test_an_unload_after_the_load_elsewhere_stops_nothing() -> None:
     """The old coordinator may say that it has let a group go when the new one has loaded it already."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="two")
-    log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), T0 + 1_012, feed="one")
-    log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
+    log.relay(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), T0 + 1_012, feed="one")
+    log.relay(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
     for feed in FEEDS:
         log.mark(T0 + 8_000, T0 + 8_000, feed=feed)
     assert _is_confirmed(_engine(log)) == [("a", 1_000 + SESSION_MS)]
@@ -212,9 +212,9 @@ def _is_put_aside(log: LogBuilder, cuts: Sequence[int]) -> None:
 def test_what_is_said_late_of_a_group_that_was_forgotten_is_put_aside() -> None:
     """Nobody is left in it, and its feed had told all: what it says then may be of before, or of a group begun anew."""
     log, gone_ms = LogBuilder(), T0 + 10_000 + CONFIG.empty_group_retention_ms
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(gone_ms, gone_ms, feed="one")
-    log.pass_on(gone_ms, _beat("b"), T0 + 5_000, feed="one")
+    log.relay(gone_ms, _beat("b"), T0 + 5_000, feed="one")
     log.mark(gone_ms + 1, gone_ms + 1, feed="one")
     _is_put_aside(log, (2,))
 
@@ -222,9 +222,9 @@ def test_what_is_said_late_of_a_group_that_was_forgotten_is_put_aside() -> None:
 def test_what_is_written_of_a_group_stays_put_aside_once_nobody_is_left_in_it() -> None:
     """Rows may be read long after: that a feed spoke of the group too late is not forgotten with its last member."""
     log, end_ms = LogBuilder(), T0 + 10_000 + CONFIG.empty_group_retention_ms
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0 + 2_000, feed="one")
-    log.pass_on(T0, _beat("b"), T0 - 1_000, feed="one")
+    log.relay(T0, _beat("b"), T0 - 1_000, feed="one")
     log.mark(end_ms, end_ms, feed="one")
     _is_put_aside(log, (2,))
 
@@ -232,14 +232,14 @@ def test_what_is_written_of_a_group_stays_put_aside_once_nobody_is_left_in_it() 
 def test_what_another_feed_tells_of_a_group_before_it_was_forgotten_is_put_aside() -> None:
     """A gap of the feed that told of a group brings it up to the gap's begin, however far another feed has come."""
     log, retention_ms = LogBuilder(), CONFIG.empty_group_retention_ms
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     for feed in FEEDS:
         log.mark(T0 + 1_000, T0 + 1_000, feed=feed)
     end_ms = T0 + SESSION_MS + retention_ms
     log.mark(end_ms, end_ms - 5_000, feed="two")
     log.mark(end_ms, end_ms + 3_000, feed="one")
     log.mark(end_ms, end_ms + 10_000, since_ms=end_ms + 10_000, feed="one")
-    log.pass_on(end_ms, _beat("b"), end_ms - 1_000, feed="two")
+    log.relay(end_ms, _beat("b"), end_ms - 1_000, feed="two")
     for feed in FEEDS:
         log.mark(end_ms + 20_000, end_ms + 20_000, feed=feed)
     _is_put_aside(log, (6,))
@@ -250,13 +250,13 @@ def test_a_group_of_two_feeds_that_begins_anew_is_put_aside() -> None:
     log = LogBuilder()
     for feed in FEEDS:
         log.mark(T0, T0, feed=feed)
-    log.pass_on(T0, Event(type=EventType.UNLOAD, group_id="g"), T0, feed="one")
-    log.pass_on(T0, Event(type=EventType.LOAD, group_id="g"), T0 + 1, feed="two")
+    log.relay(T0, Event(type=EventType.UNLOAD, group_id="g"), T0, feed="one")
+    log.relay(T0, Event(type=EventType.LOAD, group_id="g"), T0 + 1, feed="two")
     for feed in FEEDS:
         log.mark(T0, T0 + 100, feed=feed)
-    log.pass_on(T0 + 2_000, _beat(), T0 + 2_000, feed="one")
+    log.relay(T0 + 2_000, _beat(), T0 + 2_000, feed="one")
     log.mark(T0 + 3_000, T0 + 3_000, feed="one")
-    log.pass_on(T0 + 4_000, _beat("b"), T0 + 1_000, feed="two")
+    log.relay(T0 + 4_000, _beat("b"), T0 + 1_000, feed="two")
     for feed in FEEDS:
         log.mark(T0 + 30_000, T0 + 30_000, feed=feed)
     _is_put_aside(log, (6, 8))
@@ -275,7 +275,7 @@ def test_a_reject_of_a_record_that_waits_for_its_mark_is_too_early_to_judge() ->
     """The job may have had to refuse it as soon as it read it; whether rightly, the feed's mark is to show."""
     log = LogBuilder()
     log.mark(T0, T0, feed="one")
-    log.pass_on(T0, _beat(), T0 + 1_000, feed="one")
+    log.relay(T0, _beat(), T0 + 1_000, feed="one")
     assert _rejected(log, 1, "shard_full").faults == {}
     log.mark(T0 + 2_000, T0 + 2_000, feed="one")
     assert {kind.value for kind in _rejected(log, 1, "bad_field").faults} >= {"reject_forged"}
@@ -285,15 +285,15 @@ def test_the_cause_of_a_reject_is_put_aside_where_a_feed_spoke_too_late() -> Non
     """Who was in the group by then depends on where batches ended, and so does by which cause a record is rejected."""
     log = LogBuilder()
     too_short = Event(type=EventType.JOIN, group_id="g", assigned_member_id="short", session_timeout_ms=10)
-    log.pass_on(T0, _beat(), T0 + 1_000, feed="one")
-    log.pass_on(T0, too_short, T0 + 1_001, feed="one")
+    log.relay(T0, _beat(), T0 + 1_000, feed="one")
+    log.relay(T0, too_short, T0 + 1_001, feed="one")
     log.mark(T0 + 2_000, T0 + 2_000, feed="one")
     assert {kind.value for kind in _rejected(log, 1, "bad_field").faults} >= {"reject_forged"}
     late = LogBuilder()
-    late.pass_on(T0, _beat(), T0 + 1_000, feed="one")
+    late.relay(T0, _beat(), T0 + 1_000, feed="one")
     late.mark(T0, T0 + 1_000, feed="one")
-    late.pass_on(T0, _beat("b"), T0, feed="one")
-    late.pass_on(T0, too_short, T0 + 1_001, feed="one")
+    late.relay(T0, _beat("b"), T0, feed="one")
+    late.relay(T0, too_short, T0 + 1_001, feed="one")
     late.mark(T0 + 2_000, T0 + 2_000, feed="one")
     report = _rejected(late, 3, "bad_field")
     assert ("reject_forged" in {kind.value for kind in report.faults}, report.unsettled > 0) == (False, True)
@@ -305,13 +305,13 @@ def test_what_two_feeds_tell_of_one_millisecond_is_put_aside() -> None:
     for feed in FEEDS:
         log.mark(T0, T0, feed=feed)
     for feed in FEEDS:
-        log.pass_on(T0, _beat(feed), T0 + FEEDS.index(feed), feed=feed)
+        log.relay(T0, _beat(feed), T0 + FEEDS.index(feed), feed=feed)
     for feed in FEEDS:
         log.mark(T0, T0 + 2, feed=feed)
-    log.pass_on(T0, _beat("x"), T0 + 1_000, feed="two")
+    log.relay(T0, _beat("x"), T0 + 1_000, feed="two")
     for feed in FEEDS:
         log.mark(T0, T0 + 1_000, feed=feed)
-    log.pass_on(T0, _beat("y"), T0 + 1_000, feed="one")
+    log.relay(T0, _beat("y"), T0 + 1_000, feed="one")
     for feed in FEEDS:
         log.mark(T0 + 30_000, T0 + 30_000, feed=feed)
     report = _audit(_engine(log))
@@ -323,13 +323,13 @@ def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() 
     log = LogBuilder()
     for feed in FEEDS:
         log.mark(T0, T0, feed=feed)
-    log.pass_on(T0, _beat("moves", "moving"), T0, feed="one")
-    log.pass_on(T0, _beat("dead", "staying"), T0, feed="one")
+    log.relay(T0, _beat("moves", "moving"), T0, feed="one")
+    log.relay(T0, _beat("dead", "staying"), T0, feed="one")
     for second in range(30):
-        log.pass_on(T0 + second * 1_000, _beat("alive", "staying"), T0 + second * 1_000, feed="one")
+        log.relay(T0 + second * 1_000, _beat("alive", "staying"), T0 + second * 1_000, feed="one")
         log.mark(T0 + second * 1_000, T0 + second * 1_000 + 1, feed="one")
     assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS)]
-    log.pass_on(T0 + 31_000, _beat("moves", "moving"), T0 + 4_000, feed="two")
+    log.relay(T0 + 31_000, _beat("moves", "moving"), T0 + 4_000, feed="two")
     log.mark(T0 + 31_000, T0 + 9_000, feed="two")
     assert _is_confirmed(_engine(log)) == [("dead", SESSION_MS)]
     log.mark(T0 + 31_000, T0 + 20_000, feed="two")
@@ -339,14 +339,14 @@ def test_nobody_is_expired_who_may_have_moved_to_a_broker_whose_tap_is_behind() 
 def test_forged_marks_and_events_move_nothing() -> None:
     """A feed that is not believed, times from the far future, another partition, no marks: time stands still."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="one")
     log.mark(T0 + 100, T0 + 1_000, feed="stranger")
-    log.pass_on(T0 + 100, _beat(), T0 + 5_000, feed="stranger")
+    log.relay(T0 + 100, _beat(), T0 + 5_000, feed="stranger")
     for broken in ({"passed_ms": "x", "since_ms": 0}, {"passed_ms": T0 + 9_000}, {"passed_ms": -1, "since_ms": -1}):
         log.add(T0 + 200, msgspec.json.encode({"type": "mark", "feed": "one", **broken}))
     log.add(T0 + 300, msgspec.json.encode({"group_id": "g", "member_id": "a", "feed": "one"}))
-    log.pass_on(T0 + 350, _beat(), T0 + 5_000, feed="one", partition=1)
+    log.relay(T0 + 350, _beat(), T0 + 5_000, feed="one", partition=1)
     log.mark(T0 + 350, T0 + 9_000, feed="one", partition=1)
     run = _engine(log)
     assert not [each for each in run.written if isinstance(each.row, ExpirationRow)]
@@ -368,7 +368,7 @@ def _faults(run: Run) -> dict[str, int]:
 def test_an_expiration_that_nobody_wrote_is_missed() -> None:
     """Its feed's mark says that it was due."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0 + 3 * SESSION_MS, feed="one")
     run = _engine(log)
     row = _expiry_of(run)
@@ -380,9 +380,9 @@ def test_an_expiration_that_nobody_wrote_is_missed() -> None:
 def test_an_expiration_of_a_member_that_was_heard_of_is_false(*, rows_first: bool) -> None:
     """The feed passed on a heartbeat in time, if late; before its mark nothing is said of the row."""
     silent, alive = LogBuilder(), LogBuilder()
-    silent.pass_on(T0, _beat(), T0, feed="one")
+    silent.relay(T0, _beat(), T0, feed="one")
     silent.mark(T0, T0 + SESSION_MS, feed="one")
-    alive.pass_on(T0, _beat(), T0, feed="one")
+    alive.relay(T0, _beat(), T0, feed="one")
     alive.mark(T0, T0, feed="one")
     for at_ms in range(T0 + 1_000, T0 + 40_000, 1_000):
         alive.tick(at_ms)
@@ -390,7 +390,7 @@ def test_an_expiration_of_a_member_that_was_heard_of_is_false(*, rows_first: boo
     run.append(_expiry_of(_engine(silent)))
     run.append(next(each.row for each in _engine(silent).written if each.row not in [own.row for own in run.written]))
     assert _audit(run, rows_first=rows_first).faults == {}
-    alive.pass_on(T0 + 40_000, _beat(), T0 + 3_000, feed="one")
+    alive.relay(T0 + 40_000, _beat(), T0 + 3_000, feed="one")
     alive.mark(T0 + 40_000, T0 + SESSION_MS + 1_000, feed="one")
     faults = _audit(run, rows_first=rows_first).faults
     assert "false" in {kind.value for kind in faults}
@@ -457,7 +457,7 @@ def _log_of_taps(dice: Random, moves: float = 0.1) -> LogBuilder:
 def _pass_on(log: LogBuilder, tap: _Tap, append_ms: int, passed_ms: int, dice: Random) -> None:
     dice.shuffle(tap.waiting)
     for at_ms, event in tap.waiting:
-        log.pass_on(append_ms, event, at_ms, feed=tap.name)
+        log.relay(append_ms, event, at_ms, feed=tap.name)
     tap.waiting.clear()
     held = {"g": max(tap.passed_ms, passed_ms - 500)} if dice.random() < 0.1 and passed_ms > tap.passed_ms else {}
     log.mark(append_ms, passed_ms, since_ms=tap.passed_ms, held=held, feed=tap.name)

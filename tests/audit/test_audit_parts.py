@@ -44,7 +44,7 @@ def test_it_runs_without_the_engine() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith(("heartwheel", "timing_wheel", "pyspark"))}
     ours = {name for name in loaded if name.startswith("heartwheel.proof.audit")}
-    rows = ("events", "event_codec", "group_heartbeats", "passed_on", "requests", "tick", "verdict_rows", "verdicts")
+    rows = ("events", "event_codec", "group_heartbeats", "relayed", "requests", "tick", "verdict_rows", "verdicts")
     wire = {"heartwheel.wire", *(f"heartwheel.wire.{module}" for module in rows)}
     rooms = {"heartwheel", "heartwheel.proof", "heartwheel.base"}
     assert loaded - ours == {*rooms, "heartwheel.base.errors", *wire}

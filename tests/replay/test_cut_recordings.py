@@ -101,7 +101,7 @@ def _answered(recorded: Recorded) -> Event:
     return msgspec.structs.replace(event, error_code=0, generation_id=generation, leader=evidence.leader or None)
 
 
-def _passed_on(log: Log) -> Iterator[tuple[int, int, Request]]:
+def _relayed(log: Log) -> Iterator[tuple[int, int, Request]]:
     """Return when each request arrived and was answered, epoch ms, and what a tap passes on of it."""
     for number, line in enumerate(log.lines):
         fields = json.loads(line)
@@ -118,7 +118,7 @@ def _passed_on(log: Log) -> Iterator[tuple[int, int, Request]]:
 def _rest(log: Log, start_ms: int, *, broker_log: bool) -> dict[str, list[tuple[int, Request]]]:
     """Return what a tap that begins at a moment passes on, by group, in the order of the times of the events."""
     found: dict[str, list[tuple[int, Request]]] = defaultdict(list)
-    for at_ms, answered_ms, request in _passed_on(log):
+    for at_ms, answered_ms, request in _relayed(log):
         if answered_ms >= start_ms:
             if isinstance(request, Event) and at_ms < start_ms:
                 request = with_begin_unseen(request)  # noqa: PLW2901 - as the tap reads it

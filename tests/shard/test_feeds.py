@@ -22,8 +22,8 @@ from heartwheel.engine.time.feeds import FEED_CLOSED_MS
 from heartwheel.proof.audit.fed import read_feed_mark
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, by_group, frame_of, read_records
 from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
-from heartwheel.wire.passed_on import AHEAD_MS_MAX, HELD_MAX, FeedWatermark, encode_mark
 from heartwheel.wire.rejects import Reject
+from heartwheel.wire.relayed import AHEAD_MS_MAX, HELD_MAX, FeedWatermark, encode_mark
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
 from support.heartbeat_logs import EXAMPLES, T0
@@ -53,7 +53,7 @@ def _expired(log: LogBuilder, feeds: Sequence[str] = ("tap",)) -> list[tuple[str
 def test_time_of_a_tapped_group_is_that_of_its_feed() -> None:
     """Whatever time its partition shows, nobody is expired before the feed's mark says that all was passed on."""
     log = LogBuilder()
-    log.pass_on(T0 + 900, _beat(), T0)
+    log.relay(T0 + 900, _beat(), T0)
     log.mark(T0 + 1_000, T0 + SESSION_MS - 1)
     log.tick(T0 + 100 * SESSION_MS)
     assert _expired(log) == []
@@ -64,9 +64,9 @@ def test_time_of_a_tapped_group_is_that_of_its_feed() -> None:
 def test_feed_counts_in_its_partition_only() -> None:
     """A mark in another partition moves no time, and an event there is a reject, whatever the group's id hashes to."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0)
+    log.relay(T0, _beat(), T0)
     log.mark(T0 + 1_000, T0 + 2 * SESSION_MS, partition=1)
-    log.pass_on(T0 + 1_000, _beat("b"), T0, partition=1)
+    log.relay(T0 + 1_000, _beat("b"), T0, partition=1)
     rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
     (rejects,) = [payload for _, kind, payload in rows if kind is PayloadKind.REJECTS]
     (reject,) = msgspec.json.decode(rejects, type=list[Reject])
@@ -81,9 +81,9 @@ def test_growth_of_the_topic_means_nothing_to_a_feed(group: str) -> None:
     """Nothing of a new partition has been read, and it is the one of the group's id: its feed's marks are enough."""
     log = LogBuilder()
     log.tick(T0, partitions=1)
-    log.pass_on(T0, _beat(group=group), T0)
+    log.relay(T0, _beat(group=group), T0)
     log.tick(T0 + 1_000, partitions=8)
-    log.pass_on(T0 + 2_000, _beat(group=group), T0 + 2_000)
+    log.relay(T0 + 2_000, _beat(group=group), T0 + 2_000)
     log.mark(T0 + 20_000, T0 + 20_000)
     assert _expired(log) == [("a", T0 + 2_000 + SESSION_MS)]
 
@@ -91,12 +91,12 @@ def test_growth_of_the_topic_means_nothing_to_a_feed(group: str) -> None:
 def test_feed_that_comes_back_says_all_that_it_heard() -> None:
     """A feed that stood still for long passes on late what happened in time, and nobody is expired by that."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0)
+    log.relay(T0, _beat(), T0)
     log.mark(T0, T0)
     late_ms = T0 + 10 * SESSION_MS
     log.tick(late_ms)
     for second in range(0, 60, 3):
-        log.pass_on(late_ms, _beat(), T0 + second * 1_000)
+        log.relay(late_ms, _beat(), T0 + second * 1_000)
     log.mark(late_ms, late_ms)
     assert _expired(log) == []
     log.mark(late_ms + 3_000, late_ms + 3_000)
@@ -106,8 +106,8 @@ def test_feed_that_comes_back_says_all_that_it_heard() -> None:
 def test_what_a_feed_missed_is_no_silence() -> None:
     """After a gap in what a feed passed on every session is whole again; who had run out before it is expired."""
     log = LogBuilder()
-    log.pass_on(T0, _beat("early"), T0 - SESSION_MS)
-    log.pass_on(T0, _beat("late"), T0)
+    log.relay(T0, _beat("early"), T0 - SESSION_MS)
+    log.relay(T0, _beat("late"), T0)
     log.mark(T0 + 100, T0 + 100)
     back_ms = T0 + 20 * SESSION_MS
     log.mark(back_ms, back_ms, since_ms=back_ms - 500)
@@ -119,10 +119,10 @@ def test_what_a_feed_missed_is_no_silence() -> None:
 def test_what_arrived_just_before_a_gap_takes_no_renewal_back() -> None:
     """A mark stays behind what was passed on: a heartbeat in the gap counts, and not against its member."""
     log = LogBuilder()
-    log.pass_on(T0, _beat("a"), T0)
+    log.relay(T0, _beat("a"), T0)
     log.mark(T0 + 100, T0 + 100)
-    log.pass_on(T0 + 200, _beat("a"), T0 + 200)
-    log.pass_on(T0 + 200, _beat("b"), T0 + 200)
+    log.relay(T0 + 200, _beat("a"), T0 + 200)
+    log.relay(T0 + 200, _beat("b"), T0 + 200)
     back_ms = T0 + 2 * SESSION_MS
     log.mark(back_ms, back_ms, since_ms=back_ms)
     log.mark(back_ms, back_ms + SESSION_MS - 1, since_ms=back_ms)
@@ -134,7 +134,7 @@ def test_what_arrived_just_before_a_gap_takes_no_renewal_back() -> None:
 def test_gap_expires_nobody_who_was_held_back() -> None:
     """Who was held back when the feed began to miss things may have been alive: nothing runs out before the gap."""
     log = LogBuilder()
-    log.pass_on(T0, _beat("a"), T0)
+    log.relay(T0, _beat("a"), T0)
     log.mark(T0 + 100, T0 + 2 * SESSION_MS, held={"g": T0 + 1_000})
     back_ms = T0 + 5 * SESSION_MS
     log.mark(back_ms, back_ms, since_ms=back_ms)
@@ -145,11 +145,11 @@ def test_held_group_waits_and_no_other_does() -> None:
     """A group that a mark holds back stands still at its own time until a later mark lets it go."""
     log = LogBuilder()
     for group in ("held", "free"):
-        log.pass_on(T0, _beat(group, group), T0)
+        log.relay(T0, _beat(group, group), T0)
     end_ms = T0 + 2 * SESSION_MS
     log.mark(end_ms, end_ms, held={"held": T0 + 100})
     assert _expired(log) == [("free", T0 + SESSION_MS)]
-    log.pass_on(end_ms, _beat("held", "held"), T0 + 3_000)  # it was parked, and is heard of now
+    log.relay(end_ms, _beat("held", "held"), T0 + 3_000)  # it was parked, and is heard of now
     log.mark(end_ms, end_ms)
     assert _expired(log) == [("free", T0 + SESSION_MS), ("held", T0 + 3_000 + SESSION_MS)]
 
@@ -157,7 +157,7 @@ def test_held_group_waits_and_no_other_does() -> None:
 def test_untrusted_feed_is_rejected() -> None:
     """Times of a feed that the job is not set to trust are never believed; its events are kept as rejects."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="stranger")
+    log.relay(T0, _beat(), T0, feed="stranger")
     log.mark(T0, T0 + 100 * SESSION_MS, feed="stranger")
     verdicts, shard = _run([log.records])
     assert (verdicts, shard.member_count, shard.time.feeds) == ([], 0, [])
@@ -169,7 +169,7 @@ def test_untrusted_feed_is_rejected() -> None:
 def test_time_that_is_far_ahead_is_not_believed() -> None:
     """A mark from the far future moves its groups by no more than a clock may be off."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(session_ms=600_000), T0)
+    log.relay(T0, _beat(session_ms=600_000), T0)
     log.mark(T0, T0 + 10**9)
     assert _expired(log) == []
 
@@ -180,7 +180,7 @@ def test_time_that_is_far_ahead_is_not_believed() -> None:
 def test_p6_a_mark_that_holds_back_what_cannot_be_is_refused_by_name(held: dict[str, int]) -> None:
     """A time that is none, or more groups than a feed may hold back, is a reject, to the audit, too; it ends no job."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0)
+    log.relay(T0, _beat(), T0)
     log.mark(T0, T0 + 1, held={"g": T0, **{str(at): T0 for at in range(HELD_MAX - 1)}})
     _run([log.records])
     log.mark(T0 + 1, T0 + 2, held=held)
@@ -195,9 +195,9 @@ def test_p6_a_mark_that_holds_back_what_cannot_be_is_refused_by_name(held: dict[
 def test_group_that_moves_between_brokers_waits_for_both() -> None:
     """A group that two feeds have goes by the one that is behind, and after a while without its marks by the other."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="one")
-    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.relay(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
     log.mark(T0 + 30_000, T0 + 30_000, feed="two")
     feeds = ("one", "two")
     assert _expired(log, feeds) == []
@@ -210,9 +210,9 @@ def test_group_that_moves_between_brokers_waits_for_both() -> None:
 def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
     """What a feed passes on before its first mark keeps members alive: the other feed's marks expire nobody before."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     log.mark(T0, T0, feed="one")
-    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
+    log.relay(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
     log.mark(T0 + 8_000, T0 + 8_000, feed="one")
     feeds = ("one", "two")
     assert _expired(log, feeds) == []
@@ -237,12 +237,12 @@ def test_new_coordinator_ends_the_sessions_that_it_gave(*, back_first: bool) -> 
 def test_load_in_what_its_own_feed_missed_shortens_nothing() -> None:
     """A broker loads a group once more: what was sent to it until the gap's end nobody knows."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="one")
+    log.relay(T0, _beat(), T0, feed="one")
     for feed in ("one", "two"):
         log.mark(T0 + 100, T0 + 100, feed=feed)
-    log.pass_on(T0 + 1_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
+    log.relay(T0 + 1_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
     log.mark(T0 + 1_500, T0 + 1_500, feed="two")
-    log.pass_on(T0 + 20_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
+    log.relay(T0 + 20_000, Event(group_id="g", type=EventType.LOAD), T0 + 5_000, feed="two")
     for feed in ("one", "two"):
         log.mark(T0 + 40_000, T0 + 40_000, since_ms=T0 + 20_000, feed=feed)
     assert _expired(log, ("one", "two")) == [("a", T0 + 20_000 + SESSION_MS)]
@@ -252,9 +252,9 @@ def test_group_that_is_forgotten_amidst_a_gap_begins_anew_like_one_never_seen() 
     """What its feed has missed is over for it: a record from before the gap's end counts at its own time."""
     log = LogBuilder()
     forgotten_ms = T0 + SESSION_MS + RULES.empty_group_retention_ms
-    log.pass_on(T0, _beat(), T0)
+    log.relay(T0, _beat(), T0)
     log.mark(forgotten_ms, forgotten_ms - 500)
-    log.pass_on(forgotten_ms + 5_000, _beat("b"), forgotten_ms + 1_000)
+    log.relay(forgotten_ms + 5_000, _beat("b"), forgotten_ms + 1_000)
     log.mark(forgotten_ms + 60_000, forgotten_ms + 60_000, since_ms=forgotten_ms + 5_000)
     assert _expired(log, ("tap",)) == [("a", T0 + SESSION_MS), ("b", forgotten_ms + 1_000 + SESSION_MS)]
 
@@ -264,13 +264,13 @@ def test_group_without_members_is_forgotten_together_with_its_feeds() -> None:
     log, again_ms = LogBuilder(), T0 + 1_000 + SESSION_MS + 1
     for feed in ("one", "two"):
         log.mark(T0, T0, feed=feed)
-    log.pass_on(T0, Event(group_id="g", type=EventType.UNLOAD), T0 + 100, feed="one")
-    log.pass_on(T0, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
+    log.relay(T0, Event(group_id="g", type=EventType.UNLOAD), T0 + 100, feed="one")
+    log.relay(T0, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
     for feed in ("one", "two"):
         log.mark(T0 + 300, T0 + 300, feed=feed)
     cut = len(log.records)
     for at_ms in (T0 + 1_000, again_ms):
-        log.pass_on(again_ms, _beat(), at_ms, feed="two")
+        log.relay(again_ms, _beat(), at_ms, feed="two")
     log.mark(again_ms, again_ms + 1, feed="two")
     verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
     expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
@@ -284,12 +284,12 @@ def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
     """
     log, loaded_ms = LogBuilder(), T0 + 9_000
     for member, at_ms in (("early", T0 - SESSION_MS), ("dead", T0), ("alive", T0)):
-        log.pass_on(T0, _beat(member), at_ms, feed="one")
+        log.relay(T0, _beat(member), at_ms, feed="one")
     for feed in ("one", "two"):
         log.mark(T0 + 100, T0 + 100, feed=feed)
-    log.pass_on(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
+    log.relay(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
     for at_ms in range(T0 + 10_000, T0 + FEED_CLOSED_MS + 20_000, 5_000):
-        log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
+        log.relay(at_ms, _beat("alive"), at_ms, feed="two")
         log.mark(at_ms, at_ms + 1, feed="two")
     for cut in range(len(log.records)):
         verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
@@ -302,12 +302,12 @@ def test_old_coordinator_may_let_go_after_the_new_one_has_loaded() -> None:
     for unloaded_ms in (T0 + 990, T0 + 1_012):
         log = LogBuilder()
         for member in ("dead", "alive"):
-            log.pass_on(T0, _beat(member), T0, feed="one")
+            log.relay(T0, _beat(member), T0, feed="one")
         log.mark(T0, T0, feed="two")
-        log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), unloaded_ms, feed="one")
-        log.pass_on(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
+        log.relay(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), unloaded_ms, feed="one")
+        log.relay(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
         for at_ms in range(T0 + 1_500, T0 + 8_000, 1_000):
-            log.pass_on(T0 + 8_000, _beat("alive"), at_ms, feed="two")
+            log.relay(T0 + 8_000, _beat("alive"), at_ms, feed="two")
         for feed in ("one", "two"):
             log.mark(T0 + 8_000, T0 + 8_000, feed=feed)
         for cut in range(len(log.records)):
@@ -320,20 +320,20 @@ def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:
     """What counts is the coordinator before: one that was left earlier, and is gone, puts nothing off."""
     log = LogBuilder()
     feeds = ("one", "two", "three")
-    log.pass_on(T0, _beat("a"), T0, feed="one")
+    log.relay(T0, _beat("a"), T0, feed="one")
     for feed in feeds:
         log.mark(T0 + 100, T0 + 100, feed=feed)
-    log.pass_on(T0 + 200, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
-    log.pass_on(T0 + 1_000, _beat("dead"), T0 + 1_000, feed="two")
+    log.relay(T0 + 200, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
+    log.relay(T0 + 1_000, _beat("dead"), T0 + 1_000, feed="two")
     for at_ms in range(T0 + 1_000, T0 + 2 * FEED_CLOSED_MS, 5_000):
-        log.pass_on(at_ms, _beat("alive"), at_ms, feed="two")
+        log.relay(at_ms, _beat("alive"), at_ms, feed="two")
         for feed in feeds[1:]:
             log.mark(at_ms, at_ms + 1, feed=feed)
     first = [("a", T0 + 200 + SESSION_MS), ("dead", T0 + 1_000 + SESSION_MS)]
     assert _expired(log, feeds) == first
     last_ms = T0 + 2 * FEED_CLOSED_MS
-    log.pass_on(last_ms, _beat("late"), last_ms - SESSION_MS - 1, feed="two")
-    log.pass_on(last_ms, Event(group_id="g", type=EventType.LOAD), last_ms, feed="three")
+    log.relay(last_ms, _beat("late"), last_ms - SESSION_MS - 1, feed="two")
+    log.relay(last_ms, Event(group_id="g", type=EventType.LOAD), last_ms, feed="three")
     for feed in feeds[1:]:
         log.mark(last_ms + 1, last_ms + 1, feed=feed)
     assert _expired(log, feeds) == [*first, ("late", last_ms - 1)]
@@ -344,9 +344,9 @@ def test_p1_what_a_gone_feed_had_written_counts() -> None:
     log = LogBuilder()
     feeds = ("one", "two")
     for feed in feeds:
-        log.pass_on(T0, _beat(), T0 + feeds.index(feed), feed=feed)
+        log.relay(T0, _beat(), T0 + feeds.index(feed), feed=feed)
         log.mark(T0, T0 + 10, feed=feed)
-    log.pass_on(T0, _beat(), T0 + 5_000, feed="two")
+    log.relay(T0, _beat(), T0 + 5_000, feed="two")
     log.mark(T0 + FEED_CLOSED_MS, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == []
     log.mark(T0 + FEED_CLOSED_MS + 1, T0 + 30_000, feed="one")
@@ -356,9 +356,9 @@ def test_p1_what_a_gone_feed_had_written_counts() -> None:
 def test_p5_a_gone_feed_holds_nobody_back() -> None:
     """A feed dies while it holds a group back that another feed has, too: once it is gone the group goes on."""
     log = LogBuilder()
-    log.pass_on(T0, _beat(), T0, feed="two")
+    log.relay(T0, _beat(), T0, feed="two")
     log.mark(T0, T0 + 200, held={"g": T0 + 100}, feed="two")
-    log.pass_on(T0 + 5_000, _beat(), T0 + 5_000, feed="one")
+    log.relay(T0 + 5_000, _beat(), T0 + 5_000, feed="one")
     feeds = ("one", "two")
     log.mark(T0 + FEED_CLOSED_MS, T0 + 30_000, feed="one")
     assert _expired(log, feeds) == []
@@ -370,7 +370,7 @@ def test_p3_how_far_ahead_a_feed_is_does_not_depend_on_the_cut() -> None:
     """A time is believed so far beyond its own record's append time, not beyond what the batch has shown before it."""
     log = LogBuilder()
     log.tick(T0 + 4_000)
-    log.pass_on(T0, _beat(), T0 + 10**9)
+    log.relay(T0, _beat(), T0 + 10**9)
     log.mark(T0 + 10_000, T0 + 10**9)
     at_once, _ = _run([log.records])
     apart, _ = _run([[record] for record in log.records])
@@ -382,9 +382,9 @@ def test_p4_what_waits_of_a_feed_keeps_its_place() -> None:
     """Of one millisecond the log's order counts, also where the records waited in the state for their mark."""
     log = LogBuilder()
     log.mark(T0, T0)
-    log.pass_on(T0, _beat("a"), T0 + 3_000)
-    log.pass_on(T0, _beat("b"), T0 + 1_000)
-    log.pass_on(T0, Event(type=EventType.LEAVE, group_id="g", member_id="a"), T0 + 3_000)
+    log.relay(T0, _beat("a"), T0 + 3_000)
+    log.relay(T0, _beat("b"), T0 + 1_000)
+    log.relay(T0, Event(type=EventType.LEAVE, group_id="g", member_id="a"), T0 + 3_000)
     log.mark(T0 + 3_000, T0 + 4_000)
     at_once, _ = _run([log.records])
     apart, shard = _run([log.records[:3], log.records[3:]])
@@ -395,8 +395,8 @@ def test_p4_what_waits_of_a_feed_keeps_its_place() -> None:
 def test_p6_a_feed_that_tells_of_long_ago_ends_no_job() -> None:
     """Times of records that wait may be further apart than a pack spans."""
     log = LogBuilder()
-    log.pass_on(T0, _beat("a"), T0)
-    log.pass_on(T0, _beat("b"), 0)
+    log.relay(T0, _beat("a"), T0)
+    log.relay(T0, _beat("b"), 0)
     _, shard = _run([log.records, []])
     assert shard.waiting_count == 2
     log.mark(T0, T0 + 1)
@@ -453,7 +453,7 @@ def test_verdicts_depend_on_what_happened_alone() -> None:
             if len({at_ms for at_ms, _, _ in waiting}) == len(waiting):  # who came first in one ms only the order says
                 dice.shuffle(waiting)
             for at_ms, _, event in waiting:
-                log.pass_on(append_ms := append_ms + dice.choice([0, 3, 7_000]), event, at_ms)
+                log.relay(append_ms := append_ms + dice.choice([0, 3, 7_000]), event, at_ms)
             log.mark(append_ms, passed_ms)
         log.mark(append_ms + 60_000, end_ms)
         cuts = sorted(dice.sample(range(len(log.records) + 1), k=min(3, len(log.records))))

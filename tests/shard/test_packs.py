@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heartwheel.engine.shard.pack import Bodies, Pack, decode_pack, encode_cut
-from heartwheel.engine.shard.sent_pack import decode_fed, decode_sent, encode_fed, encode_sent
+from heartwheel.engine.shard.sent_pack import decode_relayed, decode_sent, encode_relayed, encode_sent
 
 INT64 = st.integers(-(2**62), 2**62)
 
@@ -55,8 +55,8 @@ def sent(pack: Pack, bodies: pa.Array | None = None) -> bytes:
 def test_what_is_sent_arrives(pack: Pack) -> None:
     """Records in any order, times and offsets of any span, values with and without bytes, short and compressed."""
     assert said(decode_sent(sent(pack))) == said(pack)
-    assert decode_fed(encode_fed("feed", sent(pack)))[0] == "feed"
-    assert said(decode_fed(encode_fed("feed", sent(pack)))[1]) == said(pack)
+    assert decode_relayed(encode_relayed("feed", sent(pack)))[0] == "feed"
+    assert said(decode_relayed(encode_relayed("feed", sent(pack)))[1]) == said(pack)
 
 
 @given(packs(), st.integers(0, 3))

@@ -27,7 +27,7 @@ from heartwheel.proof.testing import (
     until,
 )
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.passed_on import AHEAD_MS_MAX
+from heartwheel.wire.relayed import AHEAD_MS_MAX
 from heartwheel.wire.verdicts import Verdict
 from support.heartbeat_logs import EXAMPLES, T0
 from support.log_time_reference import run_reference
@@ -146,7 +146,7 @@ def test_p1_feeds_say_their_own_time_in_records_without_append_times() -> None:
 
     def beat(append_ms: int, at_ms: int) -> None:
         event = Event(type=EventType.HEARTBEAT, group_id="g", member_id="a", session_timeout_ms=SESSION_MS)
-        log.pass_on(append_ms, event, T0 + at_ms)
+        log.relay(append_ms, event, T0 + at_ms)
 
     beat(T0, 0)
     log.mark(T0, T0)

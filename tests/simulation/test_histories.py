@@ -91,7 +91,7 @@ _AT_LEAST: Final = {
         *(f"feed {what}" for what in ("hears of a parked join or sync", "holds a group back", "tells of a move")),
         "fed verdicts",
         "group moves to another feed",
-        "passed on",
+        "relayed",
     ],
     5: [
         *(f"crash {step}" for step in JobStep),

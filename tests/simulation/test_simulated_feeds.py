@@ -16,7 +16,7 @@ from heartwheel.proof.simulation.world.feeds import Write, relayed_writes
 from heartwheel.proof.simulation.world.tapped import ReceivedRequest
 from heartwheel.proof.testing import LogBuilder
 from heartwheel.wire.events import Event, EventType
-from heartwheel.wire.passed_on import FEEDS_PARTITION, read_mark, read_passed_on
+from heartwheel.wire.relayed import FEEDS_PARTITION, read_feed_fields, read_mark
 
 T0 = EPOCH_MS
 
@@ -38,7 +38,7 @@ def _plan(*names: str, **changes: Any) -> Plan:
         "refused": False,
     }
     feeds = FeedsPlan(feeds=tuple(SimulatedFeed(name=name, **calm | changes) for name in names))
-    return dataclasses.replace(draw_plan(2), partitions=1, shards=1, feed_ms=3_000, passed_on=feeds)
+    return dataclasses.replace(draw_plan(2), partitions=1, shards=1, feed_ms=3_000, relayed=feeds)
 
 
 def _received(true_ms: int, member: str = "a", *, answered_ms: int | None = None) -> ReceivedRequest:
@@ -50,19 +50,19 @@ def _received(true_ms: int, member: str = "a", *, answered_ms: int | None = None
 
 def _times(writes: list[Write]) -> list[int]:
     """List when what was passed on happened, ms after the begin, in the order in which it was written."""
-    said = [read_passed_on(write.value) for write in writes if read_mark(write.value) is None]
+    said = [read_feed_fields(write.value) for write in writes if read_mark(write.value) is None]
     return [each.at_ms - T0 for each in said if each is not None]
 
 
 def test_a_quarter_of_the_seeds_has_feeds() -> None:
     """Those that tests name for something else have none."""
-    assert 200 < sum(bool(draw_plan(seed).passed_on.feeds) for seed in range(1_000)) < 260
-    assert not any(draw_plan(seed).passed_on.feeds for seed in (0, 1, 3, 7, 15, 24, 39, 57, 78, 419, 428))
+    assert 200 < sum(bool(draw_plan(seed).relayed.feeds) for seed in range(1_000)) < 260
+    assert not any(draw_plan(seed).relayed.feeds for seed in (0, 1, 3, 7, 15, 24, 39, 57, 78, 419, 428))
 
 
 def test_one_seed_with_feeds_is_one_history() -> None:
     """A seed gives the same history to the letter each time."""
-    assert draw_plan(8).passed_on.feeds
+    assert draw_plan(8).relayed.feeds
     assert simulate(8, keep_lines=True) == simulate(8, keep_lines=True)
 
 
@@ -71,7 +71,7 @@ def test_a_feed_keeps_its_word() -> None:
     writes = relayed_writes(_plan("one"), [_received(100), _received(200, answered_ms=1_700), _received(900)], Story())
     passed_ms = -1
     for write in writes:
-        said, mark = read_passed_on(write.value), read_mark(write.value)
+        said, mark = read_feed_fields(write.value), read_mark(write.value)
         if mark is not None:
             passed_ms = min(mark.passed_ms, mark.held.get("g", mark.passed_ms))
         elif said is not None:
@@ -116,7 +116,7 @@ def test_the_checker_goes_by_the_marks() -> None:
     log = LogBuilder()
     for feed in ("one", "two"):
         log.mark(T0, T0, feed=feed)
-    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 500, feed="one")
+    log.relay(T0, Event(group_id="g", member_id="a"), T0 + 500, feed="one")
     log.mark(T0, T0 + 1_000, feed="one")
     log.mark(T0, T0 + 800, feed="two")
     log.mark(T0, T0 + 2_000, held={"g": T0 + 600}, feed="one")
@@ -135,10 +135,10 @@ def test_the_checker_knows_that_a_group_may_be_forgotten_with_its_feeds() -> Non
     log = LogBuilder()
     for feed in ("one", "two"):
         log.mark(T0, T0, feed=feed)
-    log.pass_on(T0, Event(group_id="g", type=EventType.UNLOAD), T0 + 100, feed="one")
+    log.relay(T0, Event(group_id="g", type=EventType.UNLOAD), T0 + 100, feed="one")
     log.mark(T0, T0 + 500, feed="one")
-    log.pass_on(T0, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
-    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 1_000, feed="two")
+    log.relay(T0, Event(group_id="g", type=EventType.LOAD), T0 + 200, feed="two")
+    log.relay(T0, Event(group_id="g", member_id="a"), T0 + 1_000, feed="two")
     log.mark(T0, T0 + 900, feed="two")
     log.mark(T0, T0 + 1_700, feed="two")
     reached = _reached(log, [6, 7, 8])
@@ -148,7 +148,7 @@ def test_the_checker_knows_that_a_group_may_be_forgotten_with_its_feeds() -> Non
 def test_the_checker_knows_what_was_missed() -> None:
     """Between the last mark and a later begin nothing is known, of a group that was held back from where it was."""
     log = LogBuilder()
-    log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="one")
+    log.relay(T0, Event(group_id="g", member_id="a"), T0, feed="one")
     log.mark(T0, T0 + 1_000, held={"g": T0 + 300}, feed="one")
     log.mark(T0 + 9_000, T0 + 9_000, since_ms=T0 + 8_000, feed="one")
     (gap,) = _fed(log, [3], "one").missed
@@ -161,12 +161,12 @@ def test_the_checker_puts_aside_what_nothing_promises() -> None:
     log = LogBuilder()
     for feed in ("one", "two", "stranger"):
         log.mark(T0, T0 + 1_000, feed=feed)
-    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 1_500, feed="one")
-    log.pass_on(T0, Event(group_id="g", member_id="a"), T0, feed="stranger")
+    log.relay(T0, Event(group_id="g", member_id="a"), T0 + 1_500, feed="one")
+    log.relay(T0, Event(group_id="g", member_id="a"), T0, feed="stranger")
     assert _fed(log, [], "one", "two").why_aside("g") is None
-    log.pass_on(T0, Event(group_id="g", member_id="b"), T0 + 1_500, feed="two")
+    log.relay(T0, Event(group_id="g", member_id="b"), T0 + 1_500, feed="two")
     assert _fed(log, [], "one", "two").why_aside("g") is Aside.TIED
     for feed in ("one", "two"):
         log.mark(T0, T0 + 3_000, feed=feed)
-    log.pass_on(T0, Event(group_id="g", member_id="a"), T0 + 2_000, feed="one")
+    log.relay(T0, Event(group_id="g", member_id="a"), T0 + 2_000, feed="one")
     assert _fed(log, [], "one", "two").why_aside("g") is Aside.LATE

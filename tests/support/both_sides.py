@@ -44,7 +44,7 @@ class BothSides:
         """Hold both sides against each other."""
         return self._read().agreement()
 
-    def passed_on_ms(self) -> int:
+    def relayed_ms(self) -> int:
         """Tell up to when the job knows everything of every feed, epoch ms; -1 before it does."""
         newest = {row["shard"]: row["feeds"] for row in self._job.topics.rows("status")}
         return min((passed_ms for feeds in newest.values() for passed_ms in feeds.values()), default=-1)

@@ -19,14 +19,14 @@ def broker_that_comes_back(*, back_first: bool) -> LogBuilder:
     """
     log, back_ms = LogBuilder(), T0 + 20_000
     for member in ("dead", "alive"):
-        log.pass_on(T0, _beat(member), T0, feed="one")
+        log.relay(T0, _beat(member), T0, feed="one")
     for feed in ("one", "two"):
         log.mark(T0 + 100, T0 + 100, feed=feed)
     if back_first:
         log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")
-    log.pass_on(T0 + LOADED_MS, Event(group_id="g", type=EventType.LOAD), T0 + LOADED_MS, feed="two")
+    log.relay(T0 + LOADED_MS, Event(group_id="g", type=EventType.LOAD), T0 + LOADED_MS, feed="two")
     for second in range(6, 22):
-        log.pass_on(T0 + LOADED_MS, _beat("alive"), T0 + second * 1_000, feed="two")
+        log.relay(T0 + LOADED_MS, _beat("alive"), T0 + second * 1_000, feed="two")
     log.mark(T0 + 21_500, T0 + 21_500, feed="two")
     if not back_first:
         log.mark(back_ms, back_ms, since_ms=back_ms - 500, feed="one")

@@ -15,7 +15,7 @@ from heartwheel.settings import Settings
 from heartwheel.sources.tap.plan import TapPlan
 from heartwheel.sources.tap.positions import Positions, PositionsFolder
 from heartwheel.sources.tap.tap import Tap
-from heartwheel.wire.passed_on import FeedWatermark, read_mark, read_passed_on
+from heartwheel.wire.relayed import FeedWatermark, read_feed_fields, read_mark
 from support.job import wait_for
 
 
@@ -38,7 +38,7 @@ class MemoryTopic:
     @property
     def ids(self) -> list[str]:
         """The ids of the events in it, in their order."""
-        return [said.id for value in self.values if b'"mark"' not in value and (said := read_passed_on(value))]
+        return [said.id for value in self.values if b'"mark"' not in value and (said := read_feed_fields(value))]
 
     @property
     def marks(self) -> list[FeedWatermark]:
@@ -74,7 +74,7 @@ class MemoryWriter:
 
     def read_back(self, feed: str, end: int) -> set[str]:
         """Return the ids that were written behind an offset."""
-        found = (read_passed_on(value) for value in self._topic.values[end:])
+        found = (read_feed_fields(value) for value in self._topic.values[end:])
         return {said.id for said in found if said is not None and said.feed == feed}
 
     def end_offset(self) -> int:

@@ -9,7 +9,7 @@ from heartwheel.sources.tap import holds as holds_module
 from heartwheel.sources.tap.holds import Hold, Holds
 from heartwheel.sources.tap.request_log import RequestLog
 from heartwheel.sources.tap.settling import SETTLE_MS
-from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX
+from heartwheel.wire.relayed import HELD_BYTES_MAX, HELD_MAX
 from support.request_lines import T0, heartbeat, join, line
 
 _REBALANCE_IN_PROGRESS, _MEMBER_ID_REQUIRED = 27, 79

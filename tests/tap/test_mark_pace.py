@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from heartwheel.sources.tap.pace import BUSY_MS, QUIET_MS, MarkSchedule
-from heartwheel.wire.passed_on import read_mark
+from heartwheel.wire.relayed import read_mark
 from support.request_lines import T0, heartbeat
 from support.tap_scene import TapScene
 

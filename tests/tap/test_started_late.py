@@ -13,7 +13,7 @@ from heartwheel.engine.rules.model import Group
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.engine.shard.shard import Shard
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, read_records
-from heartwheel.wire.passed_on import is_passed_on, read_mark, read_passed_on
+from heartwheel.wire.relayed import may_be_relayed, read_feed_fields, read_mark
 from heartwheel.wire.requests import decode_request
 from heartwheel.wire.verdicts import Verdict
 from support.request_lines import T0, fetch, heartbeat, join, line
@@ -42,7 +42,7 @@ class Judged:
         events = [
             (passed.at_ms, decode_request(value))
             for value in scene.topic.values
-            if read_mark(value) is None and is_passed_on(value) and (passed := read_passed_on(value)) is not None
+            if read_mark(value) is None and may_be_relayed(value) and (passed := read_feed_fields(value)) is not None
         ]
         for at_ms, event in sorted(events, key=lambda each: each[0]):
             self.manager.apply(event, at_ms)

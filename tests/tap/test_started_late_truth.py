@@ -98,7 +98,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         started_ms = wall_ms()
         stack.enter_context(TapProcess(job, broker, 1, "late", folder, from_begin=False))
         sides = BothSides([broker], job, CAST)
-        job.wait_for(lambda: sides.passed_on_ms() > started_ms + 2_000, "the tap to pass on")
+        job.wait_for(lambda: sides.relayed_ms() > started_ms + 2_000, "the tap to pass on")
         yield World(broker, job, members, sides, stack)
 
 
@@ -128,7 +128,7 @@ def test_both_sides_have_removed_the_same_after_a_roll(world: World) -> None:
         world.start(group)
         members.pop(0).do("close")
     left_ms = wall_ms()
-    world.job.wait_for(lambda: world.sides.passed_on_ms() >= left_ms + 2 * SESSION_MS, "two sessions to go by")
+    world.job.wait_for(lambda: world.sides.relayed_ms() >= left_ms + 2 * SESSION_MS, "two sessions to go by")
     world.job.wait_for(
         lambda: not world.sides.agreement().waiting, lambda: f"both sides to agree on {world.sides.agreement().differ}"
     )

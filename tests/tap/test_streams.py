@@ -99,7 +99,7 @@ def test_member_that_is_killed_is_removed_by_both(world: World) -> None:
     goes.kill()
     world.job.wait_for(lambda: dead in world.sides.removed_by_both(), "both sides to remove it")
     after_ms = wall_ms() + POLL_MS
-    world.job.wait_for(lambda: world.sides.passed_on_ms() > after_ms, "the time for giving tasks back to go by")
+    world.job.wait_for(lambda: world.sides.relayed_ms() > after_ms, "the time for giving tasks back to go by")
     agreement = world.sides.agreement()
     assert (agreement.ok, agreement.by_reason) == (True, {"session_timeout": 1}), agreement.differ
     assert world.sides.removed_by_kafka() == {dead}

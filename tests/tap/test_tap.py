@@ -31,7 +31,7 @@ def scene(tmp_path: Path) -> TapScene:
 def test_one_of_each_is_no_plural() -> None:
     """What a tap has done is said in words that fit a single line, event, gap or group."""
     said = said_of(
-        TapFigures(lines=1, passed_on=1, unreadable=1, too_large=1, failed=1, distrusted=1, refused=1, gaps=1, held=1)
+        TapFigures(lines=1, relayed=1, unreadable=1, too_large=1, failed=1, distrusted=1, refused=1, gaps=1, held=1)
     )
     assert said.startswith("1 line, 1 event passed on, 1 group held back")
     assert not re.search(r"\b1 \w+s\b", said)

@@ -13,7 +13,7 @@ from heartwheel.sources.tap import run as run_module
 from heartwheel.sources.tap.tap import Tap
 from heartwheel.sources.tap.writer import Writer
 from heartwheel.wire.events import ID_BYTES_MAX
-from heartwheel.wire.passed_on import HELD_BYTES_MAX
+from heartwheel.wire.relayed import HELD_BYTES_MAX
 from support.request_lines import T0, fetch, heartbeat, line
 from support.tap_scene import TapScene
 

@@ -14,7 +14,7 @@ from heartwheel.settings.models import CoordinatorSettings
 from heartwheel.sources.tap.broker_rules import broker_rules, differences
 from heartwheel.sources.tap.echo import logger_level
 from heartwheel.sources.tap.writer import Writer
-from heartwheel.wire.passed_on import FEEDS_PARTITION, FeedWatermark, encode_mark, read_mark
+from heartwheel.wire.relayed import FEEDS_PARTITION, FeedWatermark, encode_mark, read_mark
 
 pytestmark = pytest.mark.kafka
 

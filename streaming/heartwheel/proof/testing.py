@@ -31,12 +31,12 @@ from heartwheel.engine.rules.model import Group
 from heartwheel.engine.runtime.map.packed import PayloadKind
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.engine.shard.pack import Pack
-from heartwheel.engine.shard.sent_pack import decode_fed, decode_sent
+from heartwheel.engine.shard.sent_pack import decode_relayed, decode_sent
 from heartwheel.engine.shard.shard import Shard
 from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.wire.events import Event, EventType, RejectedError
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
-from heartwheel.wire.passed_on import FeedWatermark, encode_mark
+from heartwheel.wire.relayed import FeedWatermark, encode_mark
 from heartwheel.wire.requests import Request, decode_request, encode_request
 from heartwheel.wire.tick import Tick, encode_tick
 from heartwheel.wire.verdicts import Verdict
@@ -83,7 +83,7 @@ class LogBuilder:
         data = encode_request(value) if isinstance(value, Event | GroupHeartbeat) else value
         self.records.append(ProducedRecord(append_ms, data, partition, offset))
 
-    def pass_on(self, append_ms: int, event: Event, at_ms: int, *, feed: str = "tap", partition: int = 0) -> None:
+    def relay(self, append_ms: int, event: Event, at_ms: int, *, feed: str = "tap", partition: int = 0) -> None:
         """Append an event that a feed passes on, with the time at which it happened."""
         said = msgspec.json.decode(encode_request(event)) | {"feed": feed, "at_ms": at_ms}
         self.add(append_ms, msgspec.json.encode(said), partition=partition)
@@ -160,12 +160,12 @@ class Read(NamedTuple):
     Args:
         packs: the records of one shard.
         readings: what was read of each partition.
-        passed_on: the records of feeds, with the feed's name.
+        relayed: the records of feeds, with the feed's name.
     """
 
     packs: list[Pack]
     readings: list[Reading]
-    passed_on: Sequence[tuple[str, Pack]] = ()
+    relayed: Sequence[tuple[str, Pack]] = ()
 
 
 def read_records(
@@ -195,16 +195,16 @@ def read_records(
     by_partition: dict[int, list[ProducedRecord]] = {}
     for record in records:
         by_partition.setdefault(record.partition, []).append(record)
-    packs, passed_on = [], []
+    packs, relayed = [], []
     for part in by_partition.values():
         for start in range(0, len(part), frame_max):
             rows = list(packer.pack(frame_of(part[start : start + frame_max]), readings))
             packs += [decode_sent(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RECORDS]
-            passed_on += [decode_fed(data) for s, kind, data in rows if s == shard and kind is PayloadKind.PASSED_ON]
+            relayed += [decode_relayed(data) for s, kind, data in rows if s == shard and kind is PayloadKind.RELAYED]
     read = readings.readings()
     if clock_ms is not None:
         read += until(clock_ms, *(each.partition for each in read))
-    return Read(packs, read, passed_on)
+    return Read(packs, read, relayed)
 
 
 def arrivals(

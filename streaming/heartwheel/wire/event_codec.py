@@ -19,7 +19,7 @@ from heartwheel.wire.events import (
     RejectedError,
     TickError,
 )
-from heartwheel.wire.passed_on import read_mark
+from heartwheel.wire.relayed import read_mark
 from heartwheel.wire.tick import read_tick
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from heartwheel.engine.runtime.state.schema import STATE_VERSION, StateRow
 from heartwheel.engine.runtime.state.state_function import require_known_version, split
 from heartwheel.engine.shard.admission import Refusal
 from heartwheel.engine.shard.batch import BatchResult
-from heartwheel.engine.shard.sent_pack import decode_fed, decode_sent
+from heartwheel.engine.shard.sent_pack import decode_relayed, decode_sent
 from heartwheel.engine.shard.shard import Shard
 from heartwheel.engine.shard.status import status_of
 from heartwheel.engine.time import Outage, OutageKind, Reading, decode_readings
@@ -80,7 +80,7 @@ def advance_shard(
         blob=before.blob,
     )
     packs = [decode_sent(payload) for payload in payloads]
-    outcome = shard.apply(packs, readings, [decode_fed(payload) for payload in relayed])
+    outcome = shard.apply(packs, readings, [decode_relayed(payload) for payload in relayed])
     rejects += (_refused(config, refusal) for refusal in outcome.refused)
     shard.count(outcome, _counts_of(rejects, readings, shard_index, config.shards))
     blob = shard.encode()

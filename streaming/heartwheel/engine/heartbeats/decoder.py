@@ -16,7 +16,7 @@ from heartwheel.engine.runtime.map.java_hashes import shards_of
 from heartwheel.wire.event_codec import digests
 from heartwheel.wire.events import Event, EventType, RejectCause, RejectedError, TickError
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
-from heartwheel.wire.passed_on import FEED_FIELD, FEEDS_PARTITION, PassedOn, is_passed_on, read_feed, read_passed_on
+from heartwheel.wire.relayed import FEED_FIELD, FEEDS_PARTITION, FeedFields, may_be_relayed, read_feed, read_feed_fields
 from heartwheel.wire.requests import Request, decode_requests, fingerprint_of
 
 BAD: Final = -1
@@ -45,14 +45,14 @@ class Decoded(NamedTuple):
         shard: int16 (entries,), `BAD` or `TICK` where the value is no event.
         fingerprints: int64 (entries,), the fingerprint of a heartbeat, else 0.
         entry: int32 (records,), which of them a record has.
-        passed_on: what events of feeds say beside the event, by their entry.
+        feed_fields: what events of feeds say beside the event, by their entry.
     """
 
     bodies: pa.LargeBinaryArray
     shard: Shards
     fingerprints: Ints
     entry: Codes
-    passed_on: dict[int, PassedOn]
+    feed_fields: dict[int, FeedFields]
 
 
 class Decoder:
@@ -88,7 +88,7 @@ class Decoder:
         entry[unknown] = which
         new = values.take(pa.array(first))
         shard, fingerprints, stamps = self._decode(new)
-        passed_on = self._passed_on(new, shard, partition)
+        feed_fields = self._feed_fields(new, shard, partition)
         known = codes if not len(unknown) else codes[codes != UNKNOWN]
         distinct, with_bytes = self._distinct(known)
         self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
@@ -99,18 +99,18 @@ class Decoder:
             np.concatenate((shard, self._table.shards[distinct])),
             np.concatenate((fingerprints, self._table.fingerprints[distinct])),
             entry,
-            passed_on,
+            feed_fields,
         )
         lasts = shard >= 0
-        lasts[list(passed_on)] = False  # an event of a feed has a time of its own in it, so it does not come again
+        lasts[list(feed_fields)] = False  # an event of a feed has a time of its own in it, so it does not come again
         good = np.flatnonzero(lasts)
         good_values = new if len(good) == len(new) else new.take(pa.array(good))
         self._table.add(hashes[first[good]], good_values, shard[good], fingerprints[good], stamps[good])
         return decoded
 
-    def _passed_on(self, values: pa.LargeBinaryArray, shard: Shards, partition: int) -> dict[int, PassedOn]:
+    def _feed_fields(self, values: pa.LargeBinaryArray, shard: Shards, partition: int) -> dict[int, FeedFields]:
         """Return what events of feeds say beside the event, by their place; those of others become `BAD`."""
-        found: dict[int, PassedOn] = {}
+        found: dict[int, FeedFields] = {}
         for at in np.flatnonzero(pc.match_substring(values, FEED_FIELD).to_numpy(zero_copy_only=False)).tolist():
             if shard[at] < 0:
                 continue
@@ -194,7 +194,7 @@ def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> t
     return rows[first], which
 
 
-def require_trusted(value: bytes, feeds: Collection[str], partition: int) -> PassedOn | None:
+def require_trusted(value: bytes, feeds: Collection[str], partition: int) -> FeedFields | None:
     """Read what an event of a feed says beside the event; `None` for an event of no feed.
 
     Args:
@@ -206,13 +206,13 @@ def require_trusted(value: bytes, feeds: Collection[str], partition: int) -> Pas
         RejectedError: it is of another feed, is in another partition than feeds write to, or does not say when it
             happened.
     """
-    if not is_passed_on(value) or not (feed := read_feed(value)):
+    if not may_be_relayed(value) or not (feed := read_feed(value)):
         return None
     if feed not in feeds:
         raise RejectedError(RejectCause.UNTRUSTED_FEED, f"engine.feeds does not name the feed {feed}")
     if partition != FEEDS_PARTITION:
         raise RejectedError(RejectCause.BAD_FIELD, f"feeds write to partition {FEEDS_PARTITION}, not {partition}")
-    passed_on = read_passed_on(value)
-    if passed_on is None:
+    feed_fields = read_feed_fields(value)
+    if feed_fields is None:
         raise RejectedError(RejectCause.BAD_FIELD, "an event of a feed needs `at_ms`, when it happened, epoch ms")
-    return passed_on
+    return feed_fields

@@ -18,12 +18,12 @@ from heartwheel.engine.heartbeats.decoder import BAD, REMEMBERED_MAX, TICK, Deco
 from heartwheel.engine.heartbeats.repeats import BatchOf
 from heartwheel.engine.runtime.map.frames import frames_of
 from heartwheel.engine.runtime.map.packed import PackedRow, PayloadKind, by_partition, packed_batch
-from heartwheel.engine.shard.sent_pack import encode_fed, encode_sent
+from heartwheel.engine.shard.sent_pack import encode_relayed, encode_sent
 from heartwheel.engine.time import ReadingsBuilder, encode_readings
 from heartwheel.engine.time.reading import UNTIMED_MS
 from heartwheel.wire.events import RejectedError
-from heartwheel.wire.passed_on import AHEAD_MS_MAX, FEEDS_PARTITION, read_mark
 from heartwheel.wire.rejects import Reject, make_reject
+from heartwheel.wire.relayed import AHEAD_MS_MAX, FEEDS_PARTITION, read_mark
 from heartwheel.wire.requests import decode_request
 from heartwheel.wire.tick import ANONYMOUS, read_tick
 
@@ -92,8 +92,8 @@ class Packer:
                 continue  # how far ahead of its time a mark is goes by that; the next one says the same
             if (mark := read_mark(value)) is not None and mark.feed in self._decoder.feeds:
                 readings.mark(partition, mark, int(effective_ms[row]), int(append_ms[row]))
-        if decoded.passed_on:
-            yield from self._passed_on(partition, decoded, append_ms[whole], offset[whole])
+        if decoded.feed_fields:
+            yield from self._relayed(partition, decoded, append_ms[whole], offset[whole])
         yield from self._by_shard(partition, decoded, effective_ms[whole], offset[whole])
         bad = np.flatnonzero(shard == BAD)
         if len(bad):
@@ -117,10 +117,10 @@ class Packer:
         # are radix sorts, which cost a tenth of a comparison sort here.
         shard = decoded.shard
         record_shard = shard[decoded.entry]
-        if decoded.passed_on:
-            record_shard[np.isin(decoded.entry, list(decoded.passed_on))] = TICK
+        if decoded.feed_fields:
+            record_shard[np.isin(decoded.entry, list(decoded.feed_fields))] = TICK
             shard = shard.copy()
-            shard[list(decoded.passed_on)] = TICK
+            shard[list(decoded.feed_fields)] = TICK
         entry_order = np.argsort(shard, kind="stable")
         record_order = np.argsort(record_shard, kind="stable")
         # Sorted, each shard's entries and records are a slice each; ticks and bad values come before those of shard 0.
@@ -151,7 +151,7 @@ class Packer:
             )
             yield s, PayloadKind.RECORDS, payload
 
-    def _passed_on(
+    def _relayed(
         self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]
     ) -> Iterator[PackedRow]:
         """Pack the records of feeds, with the times that they say, apart by shard and feed.
@@ -160,12 +160,12 @@ class Packer:
         (`test_p3_how_far_ahead_a_feed_is_does_not_depend_on_the_cut`).
         """
         parts: dict[tuple[int, str], list[int]] = {}
-        for record in np.flatnonzero(np.isin(decoded.entry, list(decoded.passed_on))).tolist():
+        for record in np.flatnonzero(np.isin(decoded.entry, list(decoded.feed_fields))).tolist():
             entry = int(decoded.entry[record])
-            parts.setdefault((int(decoded.shard[entry]), decoded.passed_on[entry].feed), []).append(record)
+            parts.setdefault((int(decoded.shard[entry]), decoded.feed_fields[entry].feed), []).append(record)
         for (shard, feed), records in parts.items():
             mine, rank = np.unique(decoded.entry[records], return_inverse=True)
-            at_ms = np.array([decoded.passed_on[entry].at_ms for entry in decoded.entry[records].tolist()], np.int64)
+            at_ms = np.array([decoded.feed_fields[entry].at_ms for entry in decoded.entry[records].tolist()], np.int64)
             payload = encode_sent(
                 partition,
                 decoded.fingerprints[mine],
@@ -174,7 +174,7 @@ class Packer:
                 _not_ahead(at_ms, append_ms[records]),
                 offset[records],
             )
-            yield shard, PayloadKind.PASSED_ON, encode_fed(feed, payload)
+            yield shard, PayloadKind.RELAYED, encode_relayed(feed, payload)
 
     def _rejects(self, partition: int, batch: pa.RecordBatch, rows: dict[int, int]) -> list[Reject]:
         rejects, room = [], REJECTS_BYTES_MAX

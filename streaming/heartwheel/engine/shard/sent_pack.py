@@ -125,13 +125,13 @@ def decode_sent(payload: bytes) -> Pack:
     return Pack(partition, fingerprints, bodies, entry, append_ms + base_ms, offset + base_offset)
 
 
-def encode_fed(feed: str, pack: bytes) -> bytes:
+def encode_relayed(feed: str, pack: bytes) -> bytes:
     """Encode a pack of records that a feed has relayed."""
     return msgspec.msgpack.encode((feed, pack))
 
 
-def decode_fed(payload: bytes) -> tuple[str, Pack]:
-    """Return the feed's name and its records with the times in them, from what `encode_fed` returned."""
+def decode_relayed(payload: bytes) -> tuple[str, Pack]:
+    """Return the feed's name and its records with the times in them, from what `encode_relayed` returned."""
     feed, pack = msgspec.msgpack.decode(payload, type=tuple[str, bytes])
     return feed, decode_sent(pack)
 

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.engine.time.outage import Outage, OutageKind
-from heartwheel.wire.passed_on import AHEAD_MS_MAX, FeedWatermark
+from heartwheel.wire.relayed import AHEAD_MS_MAX, FeedWatermark
 
 FEED_CLOSED_MS: Final = 60_000
 """How long a group that another feed relays as well waits for a feed without marks, ms of append time. After that the

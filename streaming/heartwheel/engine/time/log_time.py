@@ -29,7 +29,7 @@ from heartwheel.engine.time.outage import (
     kind_of,
 )
 from heartwheel.engine.time.reading import UNTIMED_MS, Reading, first_of_each
-from heartwheel.wire.passed_on import FEEDS_PARTITION
+from heartwheel.wire.relayed import FEEDS_PARTITION
 from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from heartwheel.engine.time.feeds import FeedMark, note_mark
 from heartwheel.engine.time.outage import PartitionGap, TickSeen, is_in_time
-from heartwheel.wire.passed_on import FeedWatermark
+from heartwheel.wire.relayed import FeedWatermark
 from heartwheel.wire.tick import Tick
 
 Ints = NDArray[np.int64]

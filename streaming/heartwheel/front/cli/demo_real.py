@@ -129,7 +129,7 @@ def show_real(report: Mapping[str, Any]) -> None:
         "Kafka alone (missed)": f"{report['missed']:,}",
         "heartwheel's moment against Kafka's": f"{apart['min']:+,} to {apart['max']:+,} ms, p50 {apart['p50']:+,} ms",
         "known after Kafka's moment": f"p50 {known['p50']:,} ms, p99 {known['p99']:,} ms, max {known['max']:,} ms",
-        "events passed on": f"{report['tap']['passed_on']:,} of {report['tap']['lines']:,} requests",
+        "events passed on": f"{report['tap']['relayed']:,} of {report['tap']['lines']:,} requests",
     }
     for reason, count in report["by_reason"].items():
         rows[f"  {reason.replace('_', ' ')}"] = f"{count:,}"

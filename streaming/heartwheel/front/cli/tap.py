@@ -155,7 +155,7 @@ SWITCH_ON: Final = (
 def said_of(figures: TapFigures) -> str:
     """Return in one line what a tap has done."""
     behind = "" if figures.passed_ms < 0 else f", {(wall_ms() - figures.passed_ms) / 1000:.1f} s behind the clock"
-    parts = [f"{count(figures.lines, 'line')}, {count(figures.passed_on, 'event')} passed on{behind}"]
+    parts = [f"{count(figures.lines, 'line')}, {count(figures.relayed, 'event')} passed on{behind}"]
     parts += [f"{count(figures.held, 'group')} held back"] if figures.held else []
     parts += [f"{figures.skipped:,} already there"] if figures.skipped else []
     parts += [f"{count(figures.unreadable, 'line')} unreadable"] if figures.unreadable else []

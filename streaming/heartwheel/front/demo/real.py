@@ -170,7 +170,7 @@ class RealDemo:
         tally, acts = self._tally, self._director.acts
         while not self._stop_following.wait(WATCH_EVERY_S):
             self._job.check()
-            tally.sent = self._tap.figures.passed_on
+            tally.sent = self._tap.figures.relayed
             tally.turns = {"killed": acts["kill"], "paused": acts["freeze"], "left": acts["close"]}
             self._screen.refresh()
 

@@ -298,8 +298,6 @@ class Audit:
             if cause:
                 self._rejects.expect(partition, offset, append_ms, cause)
                 return
-            counts = self._state.counts
-            counts["passed_on"] = counts.get("passed_on", 0) + 1
             at_ms = headers.at_ms or 0
             if append_ms >= 0:
                 at_ms = min(at_ms, append_ms + AHEAD_MAX_MS)
@@ -362,7 +360,7 @@ class Audit:
         if group.now_ms == group.renewed_ms:
             group.now_ms = min(group.now_ms, time_ms)
         if seen[-1] < 0:
-            known_ms = self._timeline.passed_on_ms(seen[-1], group.group_id)
+            known_ms = self._timeline.relayed_ms(seen[-1], group.group_id)
             if known_ms < time_ms:
                 self._advance(held, known_ms)
                 renew(group, time_ms)

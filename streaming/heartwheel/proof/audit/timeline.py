@@ -214,7 +214,7 @@ class Timeline:
         numbers = {*self._parts(held), *self._active_sources()}
         return min(self._decided_ms(number, group_id) for number in numbers)
 
-    def passed_on_ms(self, number: int, group_id: str) -> int:
+    def relayed_ms(self, number: int, group_id: str) -> int:
         """Return up to when the feed of a source has relayed everything of a group, epoch ms."""
         return self._decided_ms(number, group_id)
 

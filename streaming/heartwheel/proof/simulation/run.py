@@ -106,7 +106,7 @@ def _finish(job: SimulatedJob, plan: Plan) -> None:
     ends += [one.to_ms for one in plan.untimed]
     hindered_ms = max(ends, default=0)
     wait_ms = _LAST_TIMERS_MS + 2 * behind_ms + max(0, hindered_ms - job.now_ms)
-    job.finish(max(wait_ms, plan.passed_on.until_ms - job.now_ms))
+    job.finish(max(wait_ms, plan.relayed.until_ms - job.now_ms))
     for _ in range(_SETTLED_AFTER):
         if not job.defers():
             return

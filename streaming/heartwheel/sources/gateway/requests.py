@@ -12,7 +12,7 @@ from heartwheel.readers.http_server.problems import RequestError
 from heartwheel.settings import parse_duration_ms
 from heartwheel.wire.event_codec import decode_event, encode_event
 from heartwheel.wire.events import JOB, JOB_RUN, Event, EventType, RejectedError
-from heartwheel.wire.passed_on import is_passed_on, read_feed
+from heartwheel.wire.relayed import may_be_relayed, read_feed
 
 _FAULTS_MAX: Final = 10
 _VALUE_BYTES_MAX: Final = 64 << 10
@@ -132,7 +132,7 @@ def _checked(value: bytes, sessions: SessionLimits) -> BeatRecord:
         raise RequestError(400, str(error), "docs/feed.md says what a record holds") from None
     if event.type in _NOT_OF_WORKERS:
         raise RequestError(400, f"workers may not send type {event.type}", "send heartbeats and leaves")
-    if is_passed_on(value) and read_feed(value):
+    if may_be_relayed(value) and read_feed(value):
         raise RequestError(400, "workers may not name a feed", "leave out feed and at_ms")
     session_ms = event.session_timeout_ms
     if session_ms is not None and not sessions.least_ms <= session_ms <= sessions.most_ms:

@@ -27,7 +27,7 @@ from heartwheel.sources.tap.requests import (
 )
 from heartwheel.sources.tap.settling import SETTLE_MS
 from heartwheel.wire.events import FROM_MEMBERS
-from heartwheel.wire.passed_on import HELD_BYTES_MAX, HELD_MAX
+from heartwheel.wire.relayed import HELD_BYTES_MAX, HELD_MAX
 
 _JOIN, _HEARTBEAT, _SYNC, _CONSUMER_HEARTBEAT = 11, 12, 14, 68
 _CLASSIC: Final = frozenset({_JOIN, _HEARTBEAT, _SYNC})

@@ -36,7 +36,7 @@ class TapFigures(msgspec.Struct):
 
     Args:
         lines: lines of the request logger that were read.
-        passed_on: events that were written.
+        relayed: events that were written.
         skipped: events that were not written again, because they are in the topic already.
         unreadable: lines about groups that could not be read.
         too_large: requests that were not relayed, because the job would reject them: ids, protocols or all of it too
@@ -53,7 +53,7 @@ class TapFigures(msgspec.Struct):
     """
 
     lines: int = 0
-    passed_on: int = 0
+    relayed: int = 0
     skipped: int = 0
     unreadable: int = 0
     too_large: int = 0

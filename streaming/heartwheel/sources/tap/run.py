@@ -32,7 +32,7 @@ from heartwheel.sources.tap.writer import Writer
 from heartwheel.wire.event_codec import check_ids
 from heartwheel.wire.events import FROM_MEMBERS, ID_BYTES_MAX, Event, EventType, RejectedError
 from heartwheel.wire.group_heartbeats import HEARTBEAT_BYTES_MAX, GroupHeartbeat
-from heartwheel.wire.passed_on import FeedWatermark, PassedOn, encode_mark
+from heartwheel.wire.relayed import FeedFields, FeedWatermark, encode_mark
 from heartwheel.wire.requests import decode_request
 
 _SAVE_S: Final = 1.0
@@ -201,7 +201,7 @@ class TapRun:
             self._tap.report(
                 f"Kafka rejected {count(refused, 'event')} as too large or invalid; no further attempt is made"
             )
-        figures.passed_on, figures.skipped = figures.passed_on + len(fresh), figures.skipped + len(events) - len(fresh)
+        figures.relayed, figures.skipped = figures.relayed + len(fresh), figures.skipped + len(events) - len(fresh)
 
     def _event_or_none(self, line: TailedLine) -> tuple[str, bytes, str] | None:
         """Return the event of a line; no text of a client in it ends the tap."""
@@ -278,7 +278,7 @@ class TapRun:
 
     def _shaped(self, event: Event | GroupHeartbeat, at_ms: int, event_id: str) -> tuple[str, bytes, str]:
         # A request under way in a gap counts after it: sessions start again there.
-        relayed = PassedOn(feed=self._plan.feed, at_ms=max(at_ms, self._since_ms), id=event_id)
+        relayed = FeedFields(feed=self._plan.feed, at_ms=max(at_ms, self._since_ms), id=event_id)
         value = _encode(event)
         if len(value) > ID_BYTES_MAX:
             decode_request(value, size_max=HEARTBEAT_BYTES_MAX)

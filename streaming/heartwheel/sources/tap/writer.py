@@ -17,7 +17,7 @@ from kafka.errors import (
 
 from heartwheel.kafka.client import CONNECT_TIMEOUT_MS, KafkaRefusedError, connect, plain_errors, reader
 from heartwheel.kafka.security import client_settings
-from heartwheel.wire.passed_on import FEEDS_PARTITION, is_passed_on, read_passed_on
+from heartwheel.wire.relayed import FEEDS_PARTITION, may_be_relayed, read_feed_fields
 from kafka import KafkaProducer, TopicPartition
 
 _DELIVERY_TIMEOUT_MS: Final = 10_000
@@ -151,7 +151,7 @@ class Writer:
 
 def _ids_of(records: Iterable[Any], feed: str) -> Iterable[str]:
     for record in records:
-        if record.value is not None and is_passed_on(record.value):
-            relayed = read_passed_on(record.value)
+        if record.value is not None and may_be_relayed(record.value):
+            relayed = read_feed_fields(record.value)
             if relayed is not None and relayed.feed == feed:
                 yield relayed.id

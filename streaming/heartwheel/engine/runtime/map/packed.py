@@ -20,7 +20,7 @@ class PayloadKind(enum.IntEnum):
     RECORDS = 0
     REJECTS = 1
     READINGS = 2
-    PASSED_ON = 3
+    RELAYED = 3
 
 
 PackedRow = tuple[int, PayloadKind, bytes]

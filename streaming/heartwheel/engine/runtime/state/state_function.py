@@ -77,13 +77,13 @@ class Arrived(NamedTuple):
         payloads: of records.
         rejects: records that could not be used.
         readings: what was read of each partition.
-        passed_on: records of feeds.
+        relayed: records of feeds.
     """
 
     payloads: list[bytes]
     rejects: list[Reject]
     readings: list[bytes]
-    passed_on: list[bytes]
+    relayed: list[bytes]
 
 
 def split(frames: Iterable[pd.DataFrame]) -> Arrived:
@@ -95,8 +95,8 @@ def split(frames: Iterable[pd.DataFrame]) -> Arrived:
                 arrived.payloads.append(payload)
             elif kind == PayloadKind.REJECTS:
                 arrived.rejects.extend(msgspec.json.decode(payload, type=list[Reject]))
-            elif kind == PayloadKind.PASSED_ON:
-                arrived.passed_on.append(payload)
+            elif kind == PayloadKind.RELAYED:
+                arrived.relayed.append(payload)
             else:
                 arrived.readings.append(payload)
     return arrived

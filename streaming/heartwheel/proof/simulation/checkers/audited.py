@@ -100,7 +100,7 @@ def _fed(plan: Plan, topic: SimulatedTopic, checkpoint: Checkpoint, runs: tuple[
             tick_ms=plan.tick_ms,
             outage_min_ms=plan.outage_min_ms,
             runs=runs,
-            feeds=plan.passed_on.names,
+            feeds=plan.relayed.names,
         )
     )
     for place, written in enumerate(checkpoint.sink):

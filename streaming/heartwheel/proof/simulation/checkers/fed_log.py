@@ -23,7 +23,7 @@ from heartwheel.proof.simulation.plan.parameters import VALUE_BYTES_MAX, Plan
 from heartwheel.proof.testing import ProducedRecord
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.partitioner import shard_of
-from heartwheel.wire.passed_on import FEEDS_PARTITION
+from heartwheel.wire.relayed import FEEDS_PARTITION
 from heartwheel.wire.requests import decode_request
 
 MINUTE_MS: Final = 60_000
@@ -134,7 +134,7 @@ class FedLog:
         self._now_ms = 0
         batch = 0
         here = (record for log in logs for record in log if record.partition == FEEDS_PARTITION)
-        for record in here if plan.passed_on.feeds else ():
+        for record in here if plan.relayed.feeds else ():
             while batch < len(ends) and ends[batch] <= record.offset:
                 self._end_batch(batch)
                 batch += 1
@@ -174,7 +174,7 @@ class FedLog:
         self._go_on()
         self._now_ms = max(self._now_ms, record.append_ms)
         feed = said.get("feed")
-        if feed in self._plan.passed_on.names:
+        if feed in self._plan.relayed.names:
             if said.get("type") == "mark":
                 self._take_mark(feed, said, record.append_ms)
             elif _is_moment(said.get("at_ms")):

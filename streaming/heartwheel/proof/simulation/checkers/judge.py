@@ -20,7 +20,7 @@ from heartwheel.proof.simulation.checkers.strays import Strays, UnorderedReason
 from heartwheel.proof.simulation.plan.parameters import Plan
 from heartwheel.proof.simulation.world.checkpoint import Checkpoint
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
-from heartwheel.wire.passed_on import FEEDS_PARTITION
+from heartwheel.wire.relayed import FEEDS_PARTITION
 from heartwheel.wire.verdict_rows import ExpirationRow
 
 

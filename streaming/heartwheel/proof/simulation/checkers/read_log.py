@@ -56,7 +56,7 @@ class ReadLog:
             entries.sort(key=lambda entry: (entry.time_ms, entry.record.partition, entry.record.offset))
 
     def _read(self, record: ProducedRecord, time_ms: int, plan: Plan) -> None:
-        if time_ms < 0 or (plan.passed_on.feeds and is_of_a_feed(record.value)):
+        if time_ms < 0 or (plan.relayed.feeds and is_of_a_feed(record.value)):
             return  # records of feeds have a time of their own: `heartwheel.proof.simulation.checkers.fed_log`
         try:
             request = decode_request(record.value, size_max=VALUE_BYTES_MAX)

@@ -51,7 +51,7 @@ def _falsely_expired(
         rows: what was written about it.
     """
     kinds = {group.group_id: group.kind for group in plan.groups}
-    kinds |= {fed.group.group_id: fed.group.kind for fed in plan.passed_on.groups}
+    kinds |= {fed.group.group_id: fed.group.kind for fed in plan.relayed.groups}
     others = {EventType.LOAD, EventType.UNLOAD, *HeartbeatType}
     if kinds.get(group_id) != "presence" or others.intersection(entry.request.type for entry in entries):
         return

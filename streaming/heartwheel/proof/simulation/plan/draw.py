@@ -52,7 +52,7 @@ def draw_plan(seed: int) -> Plan:
         copy_rate=Random(f"copies of {seed}").choice((0.0, 0.0, 0.0, 0.02, 0.3)),
         grain_ms=dice.choice((1, 1, 50, 100)),
         groups=_draw_groups(dice, partitions) + _draw_epoch_groups(seed) + _draw_numbered_groups(seed),
-        passed_on=draw_feeds(seed, feed_ms),
+        relayed=draw_feeds(seed, feed_ms),
         unrest=dice.choice((0.02, 0.1, 0.25)),
         garbage=dice.choice((0, 0, 2, 6)),
         duplicates=dice.choice((0.0, 0.0, 0.03)),

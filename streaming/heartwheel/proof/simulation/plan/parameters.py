@@ -75,7 +75,7 @@ class Plan:
         copy_rate: probability, for each tick, that a client copies one.
         grain_ms: waits are multiples of it; with a coarse one, events happen in the same millisecond.
         groups: the groups whose members send to the topic.
-        passed_on: the feeds, and the groups that they relay.
+        relayed: the feeds, and the groups that they relay.
         unrest: probability, for each heartbeat, that a member does something else instead.
         garbage: the number of broken records.
         duplicates: probability that a record is appended twice.
@@ -114,7 +114,7 @@ class Plan:
     copy_rate: float
     grain_ms: int
     groups: tuple[GroupPlan, ...]
-    passed_on: FeedsPlan
+    relayed: FeedsPlan
     unrest: float
     garbage: int
     duplicates: float

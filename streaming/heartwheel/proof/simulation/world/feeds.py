@@ -21,7 +21,7 @@ from heartwheel.proof.simulation.story import Story
 from heartwheel.proof.simulation.world.feeder import SimulatedFeeder, Walk
 from heartwheel.proof.simulation.world.tapped import ReceivedRequest
 from heartwheel.wire.events import RejectCause
-from heartwheel.wire.passed_on import FEEDS_PARTITION, FeedWatermark, PassedOn, encode_mark
+from heartwheel.wire.relayed import FEEDS_PARTITION, FeedFields, FeedWatermark, encode_mark
 from heartwheel.wire.requests import encode_request
 
 STRANGER: Final = "stranger"
@@ -66,7 +66,7 @@ class _Feed:
 
     def __init__(self, plan: Plan, number: int, received: list[ReceivedRequest], story: Story) -> None:
         self._plan = plan
-        self._feed: SimulatedFeed = plan.passed_on.feeds[number]
+        self._feed: SimulatedFeed = plan.relayed.feeds[number]
         self._dice = Random(f"feed {plan.seed} {self._feed.name}")
         self._story = story
         self._waiting = [one for one in received if one.true_ms >= self._feed.start_ms and self._relays(one)]
@@ -124,9 +124,9 @@ class _Feed:
 
     def _write_of(self, one: ReceivedRequest, now_ms: int) -> Write:
         # A request that was in progress during a gap counts at its end, where sessions restart.
-        fields = PassedOn(feed=self._feed.name, at_ms=max(one.at_ms, self._since_ms), id=self._ids[id(one)])
+        fields = FeedFields(feed=self._feed.name, at_ms=max(one.at_ms, self._since_ms), id=self._ids[id(one)])
         value = encode_request(one.event)[:-1] + b"," + _encode(fields)[1:]
-        self._story.mark("passed on")
+        self._story.mark("relayed")
         self._story.say(now_ms, "feed {} passes on {} of {}", self._feed.name, one.event, fields.at_ms)
         return Write(now_ms, FEEDS_PARTITION, value)
 
@@ -191,7 +191,7 @@ def relayed_writes(plan: Plan, received: list[ReceivedRequest], story: Story) ->
     """
     writes = [
         write
-        for number in range(len(plan.passed_on.feeds))
+        for number in range(len(plan.relayed.feeds))
         for write in _Feed(plan, number, [one for one in received if one.feed == number], story).writes()
     ]
     return sorted([*writes, *_forgeries(plan, story)], key=lambda write: write.true_ms)
@@ -199,11 +199,11 @@ def relayed_writes(plan: Plan, received: list[ReceivedRequest], story: Story) ->
 
 def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
     """Yield the records of a client that only claims to be a feed."""
-    if not plan.passed_on.groups:
+    if not plan.relayed.groups:
         return
-    dice, name = Random(f"forger {plan.seed}"), plan.passed_on.names[0]
+    dice, name = Random(f"forger {plan.seed}"), plan.relayed.names[0]
     # Its victims are relayed groups and groups that write to the topic themselves; some may not have begun yet.
-    victims = [*(fed.group.group_id for fed in plan.passed_on.groups), *(group.group_id for group in plan.groups)]
+    victims = [*(fed.group.group_id for fed in plan.relayed.groups), *(group.group_id for group in plan.groups)]
     forge: list[tuple[str, Callable[[int, str], bytes]]] = [
         ("", lambda at_ms, _: encode_mark(FeedWatermark(STRANGER, at_ms + 50_000, 0))),
         (RejectCause.UNTRUSTED_FEED, lambda at_ms, group_id: _event(group_id, feed=STRANGER, at_ms=at_ms)),
@@ -216,13 +216,13 @@ def _forgeries(plan: Plan, story: Story) -> Iterator[Write]:
     if partition != FEEDS_PARTITION:
         forge.append((RejectCause.BAD_FIELD, lambda at_ms, group_id: _event(group_id, feed=name, at_ms=at_ms)))
         forge.append(("", lambda at_ms, _: encode_mark(FeedWatermark(name, at_ms + 50_000, 0))))
-    if plan.passed_on.usurped:
+    if plan.relayed.usurped:
         partition = FEEDS_PARTITION
         forge = [("", lambda at_ms, _: encode_mark(FeedWatermark(name, at_ms * 2, 0)))]
-    for _ in range(plan.passed_on.forgeries):
+    for _ in range(plan.relayed.forgeries):
         true_ms, group_id = dice.randrange(plan.feed_ms), dice.choice(victims)
         cause, value = dice.choice(forge)
-        story.mark("fault usurped feed" if plan.passed_on.usurped else "fault forged feed")
+        story.mark("fault usurped feed" if plan.relayed.usurped else "fault forged feed")
         at_ms = plan.brokers[0].at(true_ms)
         yield Write(true_ms, partition, value(at_ms, group_id), cause)
 

@@ -77,7 +77,7 @@ def config_of(plan: Plan) -> JobConfig:
         wheel_size=plan.wheel_size,
         coordinator=plan.coordinator,
         limits=plan.limits,
-        feeds=plan.passed_on.names,
+        feeds=plan.relayed.names,
     )
 
 

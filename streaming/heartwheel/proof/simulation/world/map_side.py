@@ -89,7 +89,7 @@ class SimulatedMapSide:
             self._plan.shards,
             value_bytes_max=VALUE_BYTES_MAX,
             remembered_max=remembered,
-            feeds=self._plan.passed_on.names,
+            feeds=self._plan.relayed.names,
         )
 
 

@@ -37,7 +37,7 @@ def read_at_once(
     known = tuple((count, 0) for count in counts)
     limits = ShardLimits(verdicts_max=2**62)
     config = replace(config_of(plan), runs=runs, tick_ms=tick_ms, limits=limits, counts=known)
-    packer = Packer("consumer-heartbeats", plan.shards, value_bytes_max=VALUE_BYTES_MAX, feeds=plan.passed_on.names)
+    packer = Packer("consumer-heartbeats", plan.shards, value_bytes_max=VALUE_BYTES_MAX, feeds=plan.relayed.names)
     packer.begin(BatchOf("at once", 0))
     readings = ReadingsBuilder(runs, plan.outage_min_ms)
     packed: dict[int, list[tuple[PayloadKind, bytes]]] = defaultdict(list)

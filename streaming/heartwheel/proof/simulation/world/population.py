@@ -33,7 +33,7 @@ def feed(plan: Plan, story: Story) -> SimulatedFeeder:
         feeder.start(liar(feeder))
     feeds = (
         append_writes(feeder, relayed_writes(plan, _received(plan, feeder.topic, story), story))
-        if plan.passed_on.feeds
+        if plan.relayed.feeds
         else None
     )
     if feeds is not None:
@@ -47,7 +47,7 @@ def feed(plan: Plan, story: Story) -> SimulatedFeeder:
 def _received(plan: Plan, topic: SimulatedTopic, story: Story) -> list[ReceivedRequest]:
     """Return the requests that the feeds' brokers receive."""
     tapped = TappedFeeder(plan, topic, story)
-    for fed in plan.passed_on.groups:
+    for fed in plan.relayed.groups:
         _populate(tapped, fed.group, waits_for_topic=False)
         story.mark("group passed on")
         if len(fed.moves) > 1:

@@ -58,7 +58,7 @@ class TappedFeeder(SimulatedFeeder):
         super().__init__(plan, topic, story)
         self.dice = Random(f"tapped {plan.seed}")
         self.received: list[ReceivedRequest] = []
-        self._groups = {fed.group.group_id: fed for fed in plan.passed_on.groups}
+        self._groups = {fed.group.group_id: fed for fed in plan.relayed.groups}
         self._parked: list[ReceivedRequest] = []
 
     def send(self, group: GroupPlan, event: Request, *, stray: bool = False) -> Answer:  # noqa: ARG002 - as its base
@@ -86,7 +86,7 @@ class TappedFeeder(SimulatedFeeder):
     def clock_ms(self, group: GroupPlan, true_ms: int | None = None) -> int:
         """Return the time of the coordinator's clock at a true time, by default now, epoch ms."""
         true_ms = self.now_ms if true_ms is None else true_ms
-        feeds = self.plan.passed_on.feeds
+        feeds = self.plan.relayed.feeds
         return feeds[self._groups[group.group_id].feed_at(true_ms)].clock.at(true_ms)
 
     def any_group(self, group: GroupPlan) -> AnyGroup:

@@ -1,9 +1,9 @@
 """Relayed events: the fields that a feed adds to the events that it relays, and its marks.
 
 A feed such as `heartwheel tap` writes events later than they happened. So each event names its feed and the time at
-which it happened (`PassedOn`), and from time to time the feed writes a *mark*: everything that happened up to a moment
-has been relayed. The clock of such a group follows its feed's marks instead of append times. All feeds write into one
-partition, so the log orders their records among each other.
+which it happened (`FeedFields`), and from time to time the feed writes a *mark*: everything that happened up to a
+moment has been relayed. The clock of such a group follows its feed's marks instead of append times. All feeds write
+into one partition, so the log orders their records among each other.
 
 The job never believes the times of feeds that it is not set to trust (`engine.feeds`). Marks are no events and no
 rejects: every reader of the topic skips them, as it skips ticks.
@@ -42,7 +42,7 @@ _Time = Annotated[int, msgspec.Meta(ge=0, le=_TIME_MS_MAX)]
 _Held = Annotated[dict[str, _Time], msgspec.Meta(max_length=HELD_MAX)]
 
 
-class PassedOn(msgspec.Struct, frozen=True):
+class FeedFields(msgspec.Struct, frozen=True):
     """The fields that a feed adds to an event.
 
     Args:
@@ -79,12 +79,12 @@ class _Fed(msgspec.Struct):
 
 
 _decode_fed: Final = msgspec.json.Decoder(_Fed).decode
-_decode: Final = msgspec.json.Decoder(PassedOn).decode
+_decode: Final = msgspec.json.Decoder(FeedFields).decode
 _decode_mark: Final = msgspec.json.Decoder(FeedWatermark).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def is_passed_on(value: bytes) -> bool:
+def may_be_relayed(value: bytes) -> bool:
     """Return whether a record may be one of a feed; cheap for those that are not."""
     return FEED_FIELD in value
 
@@ -95,7 +95,7 @@ def read_feed(value: bytes) -> str:
     return "" if feed is None else str(feed)
 
 
-def read_passed_on(value: bytes) -> PassedOn | None:
+def read_feed_fields(value: bytes) -> FeedFields | None:
     """Return the fields that a feed added to an event.
 
     Returns:
