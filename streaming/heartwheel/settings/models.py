@@ -227,9 +227,10 @@ class SparkSettings(Section):
     """Set up Spark.
 
     Args:
-        master: where the job runs; `submitted` takes what `spark-submit` was given.
+        master: where the job runs; `submitted` takes what `spark-submit` was given, or the session of this process.
         driver_memory_bytes: heap of the driver, which in local mode does all the work.
-        executor_python: the Python that a cluster's executors start; with a local master it is the one that runs this.
+        executor_python: the Python that a cluster's executors start; empty means `python3`, or what `spark-submit` was
+            given. With a local master it is the one that runs this.
         shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
         auth_secret: what the processes of a cluster share, `spark.authenticate.secret`; YARN and Kubernetes make one.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
@@ -237,7 +238,7 @@ class SparkSettings(Section):
 
     master: Annotated[str, Field(pattern=r"^(local(\[.+\])?|spark://.+|k8s://.+|yarn|submitted)$")] = "local[*]"
     driver_memory_bytes: Annotated[SizeBytes, Field(ge=512 * 2**20)] = 2 * 2**30
-    executor_python: Annotated[str, Field(min_length=1)] = "python3"
+    executor_python: str = ""
     shuffle_partitions: AutoPartitions = None
     auth_secret: Annotated[str, Field(repr=False)] = ""
     conf: Mapping[str, str] = Field(default={}, repr=False)

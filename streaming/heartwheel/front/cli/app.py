@@ -136,11 +136,15 @@ for _command in (
 
 
 def main() -> None:
-    """Run the command line, and end the process with its exit code."""
+    """Run the command line; a failure ends the process with its exit code.
+
+    Success returns: a managed service calls this in a process of its own, and takes any `SystemExit` for a failure.
+    """
     sys.excepthook = lambda *error: typer.echo(
         plain_lines("".join(traceback.format_exception(*error))), nl=False, err=True
     )
-    sys.exit(run())
+    if code := run():
+        sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:

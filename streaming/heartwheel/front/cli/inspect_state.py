@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.engine.rules.manager import AnyGroup
 from heartwheel.engine.runtime.driver.checkpoint import CheckpointError, Manifest, read_manifest
+from heartwheel.engine.runtime.driver.given_spark import stop_session
 from heartwheel.engine.runtime.driver.session import session_conf, start_session
 from heartwheel.engine.runtime.map.slots import slots_of
 from heartwheel.engine.runtime.state.schema import STATE_VERSION
@@ -131,7 +132,7 @@ def _state_rows(settings: Settings, log_file: Path) -> list[tuple[int, tuple[Any
     try:
         return _collect(spark, settings.checkpoint.location, log_file)
     finally:
-        spark.stop()
+        stop_session(spark)
 
 
 def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:

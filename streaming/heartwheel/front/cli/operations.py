@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, MasterFlag, SetFlags, load
-from heartwheel.front.cli.progress import fetch_shown
-from heartwheel.front.cli.run import log_to_stderr, require_topics, run_until_signal, spark_log_file
+from heartwheel.front.cli.run import connector_jars, log_to_stderr, require_topics, run_until_signal, spark_log_file
 
 if TYPE_CHECKING:
     from heartwheel.engine.runtime.driver.progress import Progress
@@ -55,7 +54,7 @@ def operations(
     require_known_spark()
     log_to_stderr()
     require_topics(settings, operations=True)
-    jars = fetch_shown("spark")
+    jars = connector_jars()
     from heartwheel.engine.operations_job.plugin import line_of, operations_job
     from heartwheel.engine.runtime.driver.engine import Engine
 

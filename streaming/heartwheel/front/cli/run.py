@@ -62,7 +62,7 @@ def run(
     require_topics(settings)
     if not renames_atomically(settings.checkpoint.location):
         _log.warning("%s; hint: %s", without_atomic_rename(settings.checkpoint.location), ONE_JOB_HINT)
-    jars = fetch_shown("spark")
+    jars = connector_jars()
     from heartwheel.engine.runtime.driver.reporter import JobReporter
     from heartwheel.readers.metrics.job_metrics import job_metrics
 
@@ -116,6 +116,13 @@ def log_to_stderr() -> None:
     for handler in logging.getLogger().handlers:
         handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)-7s %(message)s"))
         handler.addFilter(lambda record: record.name != "root")
+
+
+def connector_jars() -> list[Path]:
+    """Fetch the jars of Spark's Kafka connector; none for a JVM that runs already, which can take none any more."""
+    from heartwheel.engine.runtime.driver.given_spark import has_jvm
+
+    return [] if has_jvm() else fetch_shown("spark")
 
 
 def spark_log_file() -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import threading
 from collections.abc import Callable, Iterator
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -16,6 +17,9 @@ def stopped_by_signals(stop: Callable[[], None]) -> Iterator[None]:
     Args:
         stop: asks for the end; it must return at once and may be called from a signal handler.
     """
+    if threading.current_thread() is not threading.main_thread():  # Python hands signals to the main thread alone
+        yield
+        return
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def end(number: int, _: object) -> None:

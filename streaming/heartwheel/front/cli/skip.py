@@ -111,6 +111,7 @@ def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple
 
 @contextmanager
 def _session(settings: Settings) -> Iterator[SparkSession]:
+    from heartwheel.engine.runtime.driver.given_spark import stop_session
     from heartwheel.engine.runtime.driver.session import session_conf, start_session
 
     on_one_core = settings.spark.model_copy(update={"master": "local[1]"})
@@ -120,4 +121,4 @@ def _session(settings: Settings) -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        stop_session(spark)

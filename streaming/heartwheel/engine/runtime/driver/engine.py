@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.engine.runtime.driver.brake import Brake, ends_of
 from heartwheel.engine.runtime.driver.checkpoint import Manifest
+from heartwheel.engine.runtime.driver.given_spark import has_jvm, require_choice, stop_session
 from heartwheel.engine.runtime.driver.job import Job
 from heartwheel.engine.runtime.driver.job_config import StreamConfig
 from heartwheel.engine.runtime.driver.progress import Progress, ProgressReader
@@ -57,7 +58,7 @@ class Engine:
         on_ticker: called with the ticker once it is started.
         on_guard: called with what looks at the topic, before it is started.
         on_fault: called with what has ended the query, before it is tried again or given up.
-        log_file: where the JVM logs; `None` for its default.
+        log_file: where the JVM logs; `None` for its default. One that runs already logs where it does.
     """
 
     def __init__(
@@ -79,7 +80,7 @@ class Engine:
         self._on_fault = on_fault
         self._on_ticker = on_ticker
         self._on_guard = on_guard
-        self._log_file = log_file
+        self._log_file = None if has_jvm() else log_file
         self._unfinished = Unfinished(self._job)
         self._partitions = 0
         self._ticking: Ticker | None = None
@@ -119,14 +120,7 @@ class Engine:
         self._enter("starting")
         self._guard.check(None)
         self._refuse_what_ends_it(None)
-        conf = session_conf(
-            self._job.settings,
-            self._jars,
-            shuffle_partitions=self._job.manifest.shuffle_partitions,
-            log_file=self._log_file,
-        )
-        spark = start_session(conf, log_file=self._log_file)
-        _log.info("Spark is up")
+        spark = self._start_spark()
         try:
             if not runs_elsewhere(self._job.settings.spark.master):
                 warm_workers(spark, self._job.config.map_tasks)
@@ -139,7 +133,7 @@ class Engine:
                 self._ticking = ticker
                 self._on_ticker(ticker)
                 self._supervise(spark, ticker)
-            spark.stop()
+            stop_session(spark)
         except (Py4JError, ConnectionError) as error:
             memory = format_size(self._job.settings.spark.driver_memory_bytes)
             exit_code = jvm_exit_code(spark)
@@ -150,12 +144,21 @@ class Engine:
             raise JobFailedError(fault.message, hint=fault.hint) from error
         except BaseException:
             with contextlib.suppress(Py4JError, ConnectionError):
-                spark.stop()
+                stop_session(spark)
             raise
         finally:
             self._enter("stopped")
         if self._ended_by is not None:
             raise self._ended_by
+
+    def _start_spark(self) -> SparkSession:
+        settings = self._job.settings
+        require_choice(settings.spark.master)
+        partitions = self._job.manifest.shuffle_partitions
+        conf = session_conf(settings, self._jars, shuffle_partitions=partitions, log_file=self._log_file)
+        spark = start_session(conf, log_file=self._log_file)
+        _log.info("Spark is up")
+        return spark
 
     def _end_by(self, error: HeartwheelError) -> None:
         """End the job after the running batch, by an error."""

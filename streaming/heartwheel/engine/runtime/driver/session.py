@@ -20,6 +20,13 @@ from pyspark.sql import SparkSession
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.private import is_trustworthy, private_folder
+from heartwheel.engine.runtime.driver.given_spark import (
+    has_jvm,
+    has_session,
+    require_connector,
+    require_own_driver,
+    share_session,
+)
 from heartwheel.engine.runtime.driver.secret_properties import properties_file
 from heartwheel.engine.runtime.driver.shipping import ship_code
 from heartwheel.engine.runtime.map.frames import FRAME_SETTINGS
@@ -140,9 +147,11 @@ def session_conf(
         options += [f"-XX:SharedArchiveFile={archive_file(jars)}", "-Xlog:cds*=off"]
     conf[_JVM_OPTIONS] = " ".join(map(jvm_option, options))
     if runs_elsewhere(spark.master):
-        conf[_PYTHON] = spark.executor_python
+        if spark.executor_python or spark.master != "submitted":
+            conf[_PYTHON] = spark.executor_python or "python3"
         conf |= cluster_properties(settings)
-        conf["spark.jars"] = ",".join(map(str, jars))
+        if jars:
+            conf["spark.jars"] = ",".join(map(str, jars))
     else:
         conf |= _LOCAL
         # Jars that are named as Spark's are copied, and fetched over a socket, at every start.
@@ -162,16 +171,29 @@ def session_conf(
 def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> SparkSession:
     """Start Spark: workers of this machine on the very Python that runs this, those of a cluster with this very code.
 
+    A process that has a Spark already gets a session of its own on it, with those properties that a session may set.
+
     Args:
         conf: from `session_conf`.
         log_file: gets what the JVM and the workers print to stderr; `None` leaves it on this process's.
 
     Raises:
         JavaError: no Java was found, or only one that is too old.
-        UnfitSparkError: the job does not run on this release of Spark.
+        UnfitSparkError: the job does not run on this release of Spark, through Spark Connect, or without a connector.
         HeartwheelError: Spark's JVM did not start for another cause.
     """
     require_known_spark()
+    require_own_driver()
+    given = has_jvm()
+    session = share_session(conf) if has_session() else _new_session(conf, log_file)
+    if given:
+        require_connector(session)
+    if given or runs_elsewhere(str(session.sparkContext.master)):
+        ship_code(session.sparkContext)
+    return session
+
+
+def _new_session(conf: Mapping[str, str], log_file: Path | None) -> SparkSession:
     if _PYTHON in conf:
         os.environ["PYSPARK_PYTHON"] = conf[_PYTHON]
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -188,8 +210,6 @@ def start_session(conf: Mapping[str, str], *, log_file: Path | None = None) -> S
         except PySparkRuntimeError as error:
             raise _start_error(error, log_file) from error
     _be_quiet_about_the_end(session)
-    if _PYTHON in conf:
-        ship_code(session.sparkContext)
     return session
 
 
@@ -232,7 +252,7 @@ def jvm_exit_code(session: SparkSession) -> int | None:
         session: one that lost its JVM.
     """
     gateway: Any = session.sparkContext._gateway  # noqa: SLF001 - PySpark keeps the process to itself
-    process: subprocess.Popen[bytes] | None = gateway.proc
+    process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if process is None:
         return None
     with contextlib.suppress(subprocess.TimeoutExpired):

@@ -12,6 +12,8 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
+from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Final
 
@@ -53,8 +55,15 @@ def ship_code(context: SparkContext) -> None:
     context.addPyFile(str(pack_code(folder)))
 
 
-def _modules() -> Iterator[tuple[str, Path]]:
+def _modules() -> Iterator[tuple[str, Traversable]]:
     for package in PACKAGES:
-        root = Path(package.__path__[0])
-        for file in sorted(root.rglob("*.py")):
-            yield f"{root.name}/{file.relative_to(root).as_posix()}", file
+        yield from _below(resources.files(package), package.__name__)
+
+
+def _below(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
+    """List the modules in a folder, which may lie in a wheel."""
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        if file.is_dir():
+            yield from _below(file, f"{name}/{file.name}")
+        elif file.name.endswith(".py"):
+            yield f"{name}/{file.name}", file
