@@ -1,13 +1,16 @@
 # `make` lists the targets. ARGS="..." is passed on: make demo ARGS="--duration 60s", make test ARGS="-k wheel -x".
 
 PYTHON ?= python3
-VENV ?= .venv
+# Another release of PySpark than the lock's, in an environment of its own: make test SPARK=4.3.0
+SPARK ?=
+VENV ?= $(if $(SPARK),.venv-spark-$(SPARK),.venv)
 ARGS ?=
 MINUTES ?= 5
 SUPPLY ?= .venv-supply
 EXPLAIN ?= .venv-explain
 LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-explain.lock requirements-watch.lock
 BIN := $(VENV)/bin
+COMMA := ,
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
@@ -39,8 +42,11 @@ $(STAMP): requirements.lock requirements-build.lock pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
 	  -r requirements-build.lock
+	@sed '$(if $(SPARK),/^pyspark==/$(COMMA)/--hash/d)' requirements.lock > $(VENV)/requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --use-pep517 \
-	  --no-build-isolation -r requirements.lock
+	  --no-build-isolation -r $(VENV)/requirements.lock
+	@$(if $(SPARK),$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --use-pep517 \
+	  --no-build-isolation pyspark==$(SPARK))
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 	@echo 'installed: $(BIN)/heartwheel --help'
@@ -197,5 +203,5 @@ pin-images: ## write the digests that the tags of docker/images.env have now
 	@docker/pin_images.sh docker/images.env
 
 clean: ## remove what was built; checkpoints and the jar cache stay
-	@rm -rf $(VENV) $(SUPPLY) $(EXPLAIN) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-spark-* $(SUPPLY) $(EXPLAIN) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find wheel streaming tests -name __pycache__ -type d -prune -exec rm -rf {} +
