@@ -245,6 +245,15 @@ def test_missing_jars_are_a_warning(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
+def test_a_pyspark_that_the_job_does_not_run_on_is_bad(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a job would refuse at its start is one line of the table, and the other checks go on."""
+    monkeypatch.setattr("heartwheel.kafka.broker.jars.installed_spark", lambda: "3.5.6")
+    (spark, broker) = check_jars()
+    assert (spark.name, spark.status, broker.name) == ("jars of spark", Status.BAD, "jars of broker")
+    assert "3.5.6" in spark.detail
+    assert check_class_archive(Settings()).status is Status.SKIPPED
+
+
 def test_files_with_secrets_are_looked_at(tmp_path: Path) -> None:
     """What others can read or change is a warning with the command, what is not there is bad; a group may read."""
     users, tokens = tmp_path / "users", tmp_path / "tokens"

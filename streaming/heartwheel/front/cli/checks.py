@@ -87,11 +87,14 @@ def check_packages() -> DoctorCheck:
 def check_jars() -> Iterator[DoctorCheck]:
     """Verify every byte of the jars in the cache, without using the network."""
     from heartwheel.kafka.broker.jars import JarError, default_cache_dir, fetch_jars
+    from heartwheel.kafka.broker.spark_release import UnfitSparkError
 
     cache = default_cache_dir()
     for name, purpose in (("spark", "Spark's Kafka connector"), ("broker", "the embedded broker")):
         try:
             jars = fetch_jars(name, cache, offline=True)
+        except UnfitSparkError as error:
+            yield failed(f"jars of {name}", error)
         except JarError:
             yield DoctorCheck(
                 f"jars of {name}",
@@ -107,6 +110,7 @@ def check_class_archive(settings: Settings) -> DoctorCheck:
     """Check for the archive of Spark's classes, with which a local job starts in about six tenths of the time."""
     from heartwheel.engine.runtime.driver.session import archive_file
     from heartwheel.kafka.broker.jars import default_cache_dir, locked_jars
+    from heartwheel.kafka.broker.spark_release import UnfitSparkError
     from heartwheel.settings.locations import runs_elsewhere
 
     name = "class archive"
@@ -114,7 +118,11 @@ def check_class_archive(settings: Settings) -> DoctorCheck:
         return DoctorCheck(
             name, Status.SKIPPED, f"only a local JVM takes one, and the master is {settings.spark.master}"
         )
-    file = archive_file([default_cache_dir() / jar.name for jar in locked_jars("spark")])
+    try:
+        jars = locked_jars("spark")
+    except UnfitSparkError as error:
+        return failed(name, error, Status.SKIPPED)
+    file = archive_file([default_cache_dir() / jar.name for jar in jars])
     if is_trustworthy(file):
         return DoctorCheck(name, Status.OK, f"Spark's classes are in {file}")
     if file.exists():
