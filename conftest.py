@@ -39,6 +39,7 @@ LONGEST = (
     "tests/security/test_secured_kafka.py",
     "tests/beats/test_beat_command.py",
     "tests/dashboard/test_dashboard_limits.py",
+    "tests/chart/test_chart_commands.py",
 )
 """What takes longest, and comes first: the short files fill up what is left, so that both workers end together.
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,52 +17,11 @@ from heartwheel.front.cli.app import app
 from heartwheel.front.cli.topic_specs import topic_specs
 from heartwheel.kafka.broker.node_process import free_port
 from heartwheel.settings import FIELDS, load_settings
-from support.certificates import Authority
-from support.chart import ALL, MONITORED, ROOT, SCRAM, SECURED, STRIMZI, VALUES, Object, merged, of_kind, rendered
+from support.chart import ALL, MONITORED, ROOT, SCRAM, SECURED, STRIMZI, VALUES, merged, of_kind, rendered
+from support.chart_containers import containers, mounted, read_only_root, running, secrets_in
 from support.dockerfile import Step, stages
 
 every_values = pytest.mark.parametrize("values", VALUES.values(), ids=VALUES)
-TOKEN = "t" * 32
-
-
-def containers(objects: list[Object]) -> Iterator[tuple[str, list[str], dict[str, str]]]:
-    """Return name, arguments and environment of every container that runs a command of heartwheel."""
-    for name, each in of_kind(objects, "Deployment").items():
-        (container,) = each["spec"]["template"]["spec"]["containers"]
-        yield name, container["args"], {one["name"]: one["value"] for one in container.get("env", ())}
-    for name, each in of_kind(objects, "SparkApplication").items():
-        env = each["spec"]["driver"].get("env", ())
-        yield name, each["spec"]["arguments"], {one["name"]: one["value"] for one in env}
-
-
-def mounted(folder: Path, text: str) -> str:
-    """Return a text with the folders of a container below a folder of the test."""
-    return re.sub(r"(?<![\w/])/(?=run/secrets|var/lib)", f"{folder}/", text)
-
-
-def secrets_in(folder: Path) -> None:
-    """Write every file that the chart mounts from a Secret."""
-    authority = Authority(folder, "authority")
-    key, certificate, _ = authority.issue("heartwheel")
-    files = {
-        "users/users": "ada:$2y$05$" + "a" * 53 + "\n",
-        "token/token": TOKEN,
-        "session/session": "s" * 32,
-        "access/access": f"orders {TOKEN}\n",
-        "webhook/url": "http://127.0.0.1:1/hook",
-        "webhook/secret": "whsec_" + "A" * 43 + "=",
-        "metrics/token": TOKEN,
-        "kafka-user/password": "wrong",
-        "kafka-ca/ca.crt": authority.certificate.read_text(),
-        "kafka-user/user.crt": certificate.read_text(),
-        "kafka-user/user.key": key.read_text(),
-        "tls/tls.crt": certificate.read_text(),
-        "tls/tls.key": key.read_text(),
-    }
-    for name, text in files.items():
-        file = folder / "run" / "secrets" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text)
 
 
 @every_values
@@ -145,29 +99,6 @@ def test_the_job_has_a_core_for_each_state_partition() -> None:
     assert "checkpoint.shared=true" not in spec["arguments"]
 
 
-@contextmanager
-def running(
-    folder: Path, name: str, values: dict[str, Any], port: int
-) -> Iterator[tuple[Object, subprocess.Popen[bytes]]]:
-    """Run a Deployment's container on this machine, with no Kafka, at another port; give it and its process."""
-    deployment = of_kind(rendered(values), "Deployment")[f"heartwheel-{name}"]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    swapped = {"kafka.kafka.svc:9092": "127.0.0.1:1", "0.0.0.0": "127.0.0.1"}  # noqa: S104 - of a container
-    words = [swapped.get(word, mounted(folder, word)) for word in container["args"]]
-    if "--port" in words:
-        words[words.index("--port") + 1] = str(port)
-    env = {each["name"]: mounted(folder, each["value"]) for each in container.get("env", ())}
-    path = {"PYTHONPATH": os.pathsep.join(sys.path), "PATH": os.environ["PATH"], "HOME": str(folder)}
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen([sys.executable, "-m", "heartwheel", *words], env=path | env, stdout=log, stderr=log)
-    try:
-        yield container, process
-        assert process.poll() is None, (folder / "log").read_text()
-    finally:
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0, (folder / "log").read_text()
-
-
 def _asked(probe: dict[str, Any], port: int) -> int:
     """Ask as the kubelet does, which checks no certificate; return the status, 0 while nobody listens."""
     get = probe["httpGet"]
@@ -177,6 +108,15 @@ def _asked(probe: dict[str, Any], port: int) -> int:
         return httpx.get(url, headers=headers, verify=False, timeout=10).status_code  # noqa: S501 - as the kubelet
     except httpx.TransportError:
         return 0
+
+
+def test_the_root_of_these_processes_is_read_only() -> None:
+    """What the other tests start can write to no folder of the machine but /tmp, as in the containers."""
+    if not read_only_root():
+        pytest.skip("mounts need root: dashboard, gateway and notifier ran on a root that can be written")
+    words = [*read_only_root(), "touch", str(Path.home() / "heartwheel-was-here")]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert "Read-only file system" in done.stderr
 
 
 @pytest.mark.parametrize("kind", ["dashboard", "gateway"])
