@@ -83,9 +83,10 @@ demo: $(CLASSES) ## a broker, members that die, the job; ARGS="--duration 60s --
 HELM := build/.helm
 $(HELM): docker/helm.sh
 	@mkdir -p $(@D)
-	@docker/helm.sh >$@ || echo 'without Helm no test renders the chart' >&2
+	@docker/helm.sh >$@ || { rm -f $@; echo 'SKIP: without Helm no test renders the chart' >&2; }
 
 manifests: $(HELM) ## render the chart to build/manifests.yaml; ARGS="--namespace heartwheel -f values.yaml"
+	@test -s $(HELM)
 	@"$$(cat $(HELM))" template heartwheel docker/chart $(ARGS) >build/manifests.yaml
 	@echo 'written: build/manifests.yaml'
 

@@ -8,7 +8,7 @@ version=v3.22.0
 folder=$(cd "$(dirname "$0")/.." && pwd)/build/helm/$version
 command -v helm && exit
 if ! [ -x "$folder/helm" ]; then
-  found=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+  found=$({ go env GOVERSION || true; } 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
   if [ "${found:-0}" -lt 21 ]; then
     echo "error: no helm here, and no Go 1.21 or newer to build it with" >&2
     echo "hint: install Helm 3, or golang-go of Debian 13" >&2

@@ -50,6 +50,15 @@ def test_the_image_of_the_job_has_everything() -> None:
     assert (ROOT / "docker" / "spark" / "main.py").is_file()
 
 
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_step_is_a_script(stage: str) -> None:
+    """The shell can read each RUN of the Dockerfile, and it ends at the first command that fails."""
+    for step in STAGES[stage]:
+        if step.keyword == "RUN":
+            subprocess.run(["sh", "-n", "-c", step.value], check=True, capture_output=True)
+            assert ";" not in re.sub(r"'[^']*'", "", step.value)
+
+
 @pytest.mark.parametrize("image", IMAGES)
 def test_an_image_runs_without_rights(image: str) -> None:
     """It runs as a user without rights, who owns nothing that is executed."""
