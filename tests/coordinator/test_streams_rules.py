@@ -167,6 +167,38 @@ def test_source_that_does_not_have_it_shows_no_change() -> None:
     assert log.bumps(1_700) == [("member_joined", 2)]
 
 
+# Tasks
+
+
+@pytest.mark.parametrize("kind", ["activeTasks", "warmupTasks"])
+def test_standby_task_in_another_role_is_not_revoked(kind: str) -> None:
+    """Kafka 4.4 makes it active in the answer that takes it away (`applyPromotionsToActive`): no timer runs."""
+    log = _log()
+    log.ok(0, "a", 0, 2, rebalance_timeout_ms=500, assignment={"standbyTasks/0": [1, 2]})
+    promoted = {"standbyTasks/0": [1], f"{kind}/0": [2]}
+    log.ok(1_000, "a", 2, 2, owned={"standbyTasks/0": [1, 2]}, assignment=promoted)
+    log.ok(1_800, "a", 2, 2)
+    assert log.said(10_000, *ENDS) == [("member_expired", "a", 1_800 + SESSION_MS)]
+
+
+@pytest.mark.parametrize("later", [{}, {"standbyTasks/0": [1]}])
+def test_active_task_that_becomes_a_standby_task_is_revoked(later: dict[str, list[int]]) -> None:
+    """A member that keeps it is fenced at its rebalance timeout (`scheduleStreamsGroupRebalanceTimeout`)."""
+    log = _log()
+    log.ok(0, "a", 0, 2, rebalance_timeout_ms=500, assignment={"activeTasks/0": [1]})
+    log.ok(1_000, "a", 2, 2, owned={"activeTasks/0": [1]}, assignment=later)
+    log.ok(1_400, "a", 2, 2, owned={"activeTasks/0": [1]})
+    assert log.said(10_000, *ENDS) == [("member_fenced_rebalance_timeout", "a", 1_500)]
+
+
+def test_standby_task_that_is_taken_away_is_revoked() -> None:
+    """It has to be given back like an active one."""
+    log = _log()
+    log.ok(0, "a", 0, 2, rebalance_timeout_ms=500, assignment={"standbyTasks/0": [1], "activeTasks/1": [1]})
+    log.ok(1_000, "a", 2, 2, owned={"standbyTasks/0": [1], "activeTasks/1": [1]}, assignment={"activeTasks/1": [1]})
+    assert log.said(10_000, *ENDS) == [("member_fenced_rebalance_timeout", "a", 1_500)]
+
+
 # Full and empty groups
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from heartwheel.sources.tap.log_tail import TailedLine
 from heartwheel.sources.tap.request_log import Answered, RequestLog, breaks_lines, is_head
-from heartwheel.sources.tap.requests import event_of
+from heartwheel.sources.tap.requests import error_of, event_of
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from support.request_lines import T0, heartbeat, join, line
@@ -186,6 +186,50 @@ def test_tasks_of_a_streams_member_are_told_apart_by_their_kind() -> None:
     quiet = _event(line(T0, 88, request | none, answer | none))
     assert isinstance(quiet, GroupHeartbeat)
     assert (quiet.owned, quiet.assignment) == (None, None)
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_streams_member_says_what_it_is(version: int) -> None:
+    """Version 1, of Kafka 4.4, is read as version 0 is; what did not change since is not there."""
+    request = {
+        "groupId": "g",
+        "memberId": "m",
+        "memberEpoch": 0,
+        "instanceId": "i",
+        "rackId": "r",
+        "processId": "p",
+        "clientTags": [{"key": "zone", "value": "a"}],
+        "topology": {"epoch": 2, "subtopologies": []},
+    }
+    answer = {"errorCode": 0, "memberId": "m", "memberEpoch": 3}
+    if version:
+        request |= {"taskOffsets": None, "taskEndOffsets": None}
+        answer |= {"acceptableRecoveryLag": 10_000, "topologyDescriptionRequired": False}
+    event = _event(line(T0, 88, request, answer, version=version))
+    assert isinstance(event, GroupHeartbeat)
+    assert (event.rack_id, event.process_id, event.client_tags, event.topology_epoch) == ("r", "p", {"zone": "a"}, 2)
+    assert (event.group_instance_id, event.api_version) == ("i", version)
+    later = {"groupId": "g", "memberId": "m", "memberEpoch": 3, "rackId": None, "clientTags": None, "topology": None}
+    quiet = _event(line(T0, 88, later, answer, version=version))
+    assert isinstance(quiet, GroupHeartbeat)
+    assert (quiet.rack_id, quiet.process_id, quiet.client_tags, quiet.topology_epoch) == (None, None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (42, "INVALID_REQUEST"),
+        (69, "GROUP_ID_NOT_FOUND"),
+        (110, "FENCED_MEMBER_EPOCH"),
+        (111, "UNRELEASED_INSTANCE_ID"),
+    ],
+)
+def test_refused_heartbeat_with_an_epoch_is_named_and_not_relayed(code: int, name: str) -> None:
+    """A group that the coordinator does not have, or no longer, has no members."""
+    request = {"groupId": "g", "memberId": "m", "memberEpoch": 3}
+    text = line(T0, 88, request, {"errorCode": code, "memberId": "", "memberEpoch": 0})
+    assert error_of(_read(text)) == name
+    assert _event(text) is None
 
 
 def test_times_without_lines_part_what_was_read() -> None:

@@ -32,6 +32,10 @@ Partitions = Mapping[str, tuple[int, ...]]
 """Partitions by topic id (in a streams group: by the kind of task and the subtopology)."""
 
 
+TASK_KINDS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
+"""The kinds of task of a streams member, as Kafka's requests name them: `Partitions` has `KIND/SUBTOPOLOGY`."""
+
+
 class HeartbeatType(enum.StrEnum):
     """The kinds of request, each with the protocol of its group."""
 

@@ -15,7 +15,7 @@ import msgspec
 from heartwheel.engine.replay.recorded import Recorded, RecordedAnswer
 from heartwheel.sources.tap.request_log import Answered
 from heartwheel.wire.events import ACCEPTED, UNCHECKED_GENERATION, Event, EventType, Leaving, Protocol
-from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
+from heartwheel.wire.group_heartbeats import TASK_KINDS, GroupHeartbeat, HeartbeatType
 
 NO_ERROR: Final = "NONE"
 
@@ -29,11 +29,15 @@ ERRORS: Final[Mapping[int, str]] = {
     25: "UNKNOWN_MEMBER_ID",
     26: "INVALID_SESSION_TIMEOUT",
     27: "REBALANCE_IN_PROGRESS",
+    42: "INVALID_REQUEST",
+    69: "GROUP_ID_NOT_FOUND",
     79: "MEMBER_ID_REQUIRED",
     81: "GROUP_MAX_SIZE_REACHED",
     82: "FENCED_INSTANCE_ID",
+    110: "FENCED_MEMBER_EPOCH",
+    111: "UNRELEASED_INSTANCE_ID",
 }
-"""The errors that a rule distinguishes, by Kafka's codes; every other one is a refusal."""
+"""Errors by Kafka's codes: those that a rule distinguishes, and those of heartbeats with epochs."""
 
 REBALANCE_IN_PROGRESS: Final = ERRORS[27]
 MEMBER_ID_REQUIRED: Final = ERRORS[79]
@@ -46,8 +50,6 @@ _ELSEWHERE: Final = frozenset({LOAD_IN_PROGRESS, ERRORS[15], ERRORS[16]})
 _HEARTBEATS: Final = {68: HeartbeatType.CONSUMER, 76: HeartbeatType.SHARE, 88: HeartbeatType.STREAMS}
 
 _COMMIT: Final = 8
-
-_TASKS: Final = ("activeTasks", "standbyTasks", "warmupTasks")
 
 
 def error_of(answered: Answered) -> str:
@@ -226,6 +228,7 @@ def _group_heartbeat(answered: Answered) -> GroupHeartbeat | None:
         owned=_tasks(request) if is_streams else _partitions(request.get("topicPartitions")),
         subscribed_topics=_names(request.get("subscribedTopicNames")),
         subscribed_regex=request.get("subscribedTopicRegex"),
+        **(_streams_metadata(request) if is_streams else {}),
         client_id=answered.client_id,
         client_host=answered.client_host,
         api_version=answered.version,
@@ -241,13 +244,24 @@ def _names(names: list[str] | None) -> tuple[str, ...] | None:
     return None if names is None else tuple(names)
 
 
+def _streams_metadata(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a streams member says of itself; another topology, rack, process or tags bump the epoch."""
+    tags = request.get("clientTags")
+    return {
+        "rack_id": request.get("rackId"),
+        "process_id": request.get("processId"),
+        "client_tags": None if tags is None else {tag["key"]: tag["value"] for tag in tags},
+        "topology_epoch": (request.get("topology") or {}).get("epoch"),
+    }
+
+
 def _tasks(fields: Mapping[str, Any]) -> dict[str, tuple[int, ...]] | None:
     """Return a streams member's tasks by kind and subtopology; a task that becomes a standby task is revoked first."""
-    if all(fields.get(kind) is None for kind in _TASKS):
+    if all(fields.get(kind) is None for kind in TASK_KINDS):
         return None
     return {
         f"{kind}/{task['subtopologyId']}": tuple(task["partitions"])
-        for kind in _TASKS
+        for kind in TASK_KINDS
         for task in fields.get(kind) or ()
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from heartwheel.engine.rules.epochs.context import EpochContext
 from heartwheel.engine.rules.epochs.model import EpochMember, GroupType, TimerName
-from heartwheel.wire.group_heartbeats import JOIN_EPOCH, GroupHeartbeat, Partitions
+from heartwheel.wire.group_heartbeats import JOIN_EPOCH, TASK_KINDS, GroupHeartbeat, HeartbeatType, Partitions
 
 
 def maybe_reconcile(ctx: EpochContext, member: EpochMember, beat: GroupHeartbeat) -> None:
@@ -115,8 +115,22 @@ def _revoked_by(member: EpochMember, beat: GroupHeartbeat) -> dict[str, tuple[in
     if beat.assignment is None or had is None:
         return {}
     kept = {topic: set(partitions) for topic, partitions in beat.assignment.items()}
+    if beat.type is HeartbeatType.STREAMS:
+        for topic in had:
+            kept[topic] = kept.get(topic, set()) | _in_another_role(topic, beat.assignment)
     left = {topic: tuple(p for p in partitions if p not in kept.get(topic, ())) for topic, partitions in had.items()}
     return {topic: partitions for topic, partitions in left.items() if partitions}
+
+
+def _in_another_role(tasks: str, assignment: Partitions) -> set[int]:
+    """Return which standby or warm-up tasks the same answer makes a streams member's tasks of another kind.
+
+    Kafka does not revoke those (`applyPromotionsToActive`, `convertReplicaRole`, from 4.4 on; before, no answer does
+    both). An active task that becomes a standby task is revoked.
+    """
+    kind, _, subtopology = tasks.partition("/")
+    others = () if kind == TASK_KINDS[0] else (other for other in TASK_KINDS if other != kind)
+    return {task for other in others for task in assignment.get(f"{other}/{subtopology}", ())}
 
 
 def is_subset(owned: Partitions, assigned: Partitions) -> bool:

@@ -137,6 +137,8 @@ def _take_over(run: EpochRun, person: Person, beat: GroupHeartbeat) -> None:
     answered, epoch_before = beat.answer_member_epoch, person.epoch
     owned = {} if beat.member_epoch == 0 else beat.owned
     lost = _lost(person.has if person.has is not None else beat.owned, beat.assignment)
+    if run.modern.kind == STREAMS:
+        lost = _without_new_roles(lost, beat.assignment or {})
     if beat.assignment is not None:
         person.has = _sorted(beat.assignment)
     elif person.has is None and beat.owned is not None:
@@ -162,6 +164,16 @@ def _lost(had: Parts | None, assigned: Parts | None) -> Parts:
         return {}
     found = {topic: tuple(part for part in had[topic] if part not in assigned.get(topic, ())) for topic in had}
     return {topic: parts for topic, parts in found.items() if parts}
+
+
+def _without_new_roles(lost: Parts, assigned: Parts) -> Parts:
+    """Leave out the standby and warm-up tasks that the member has as tasks of another kind from now on."""
+    given = {(kind, part) for tasks, parts in assigned.items() for kind in [tasks.rpartition("/")[2]] for part in parts}
+    kept = {}
+    for tasks, parts in lost.items():
+        is_active = tasks.startswith("activeTasks/")
+        kept[tasks] = tuple(part for part in parts if is_active or (tasks.rpartition("/")[2], part) not in given)
+    return {tasks: parts for tasks, parts in kept.items() if parts}
 
 
 def _overlap(one: Parts, other: Parts) -> bool:
