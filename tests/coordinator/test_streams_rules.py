@@ -1,6 +1,6 @@
 """Streams groups (KIP-1071), rule by rule, and what differs between Kafka 4.3 and 4.4.
 
-`tests/tap/test_streams_versions.py` sends the same requests to real brokers of both versions.
+`tests/tap/test_streams_versions.py` sends such requests to real brokers of both versions.
 """
 
 from __future__ import annotations
