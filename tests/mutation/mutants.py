@@ -1333,8 +1333,8 @@ MUTANTS: Final = (
     Mutant(
         "a full consumer group lets strangers in",
         f"{_ENGINE}/engine/rules/epochs/epochs.py",
-        "len(group.members) >= ctx.config.max_size(group.type)",
-        "len(group.members) > ctx.config.max_size(group.type)",
+        "len(group.members) < ctx.config.max_size(group.type)",
+        "len(group.members) <= ctx.config.max_size(group.type)",
         "P6",
         f"{_EPOCH_PATHS}::test_a_full_group_refuses_by_name",
     ),

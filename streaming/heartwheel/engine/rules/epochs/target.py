@@ -145,7 +145,7 @@ def end_delay(ctx: EpochContext) -> None:
 
 
 def reset_empty_target(ctx: EpochContext) -> None:
-    """Let the next member of an empty group have a target at once, as Kafka does from 4.4 on.
+    """Set an empty group's target to its epoch, so that its next member has one at once: Kafka 4.4 and newer.
 
     `consumerGroupFenceMembers` and its twins then store a target of the new epoch, computed at time 0.
     """
