@@ -7,15 +7,13 @@ VENV ?= $(if $(SPARK),.venv-spark-$(SPARK),.venv)
 ARGS ?=
 MINUTES ?= 5
 SUPPLY ?= .venv-supply
-EXPLAIN ?= .venv-explain
-LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-explain.lock requirements-watch.lock
+LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-watch.lock
 BIN := $(VENV)/bin
-COMMA := ,
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-explain classes demo test proof bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
+.PHONY: help setup classes demo test proof bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
   audit-deps sbom pin-images manifests
 
 help: ## list the targets
@@ -23,47 +21,28 @@ help: ## list the targets
 
 setup: $(STAMP) ## install everything into .venv, at the versions and hashes of requirements.lock
 
-define check_python
-@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-	  { echo 'error: Python 3.11 or newer is needed'; \
-	    echo 'hint: apt install python3 python3-venv, or name another one: make $(firstword $(MAKECMDGOALS) setup) PYTHON=python3.12'; exit 1; } >&2
-@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
-	  { echo 'error: this Python cannot make virtual environments'; echo 'hint: apt install python3-venv'; exit 1; } >&2
-endef
-
 # What builds comes first and from a lock of its own. PySpark comes as source: built apart, it would be by whatever
 # setuptools is the newest. --use-pep517 has old and new versions of pip do the same.
 $(STAMP): requirements.lock requirements-build.lock pyproject.toml
-	$(check_python)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo 'error: Python 3.11 or newer is needed'; \
+	    echo 'hint: apt install python3 python3-venv, or name another one: make setup PYTHON=python3.12'; exit 1; } >&2
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo 'error: this Python cannot make virtual environments'; echo 'hint: apt install python3-venv'; exit 1; } >&2
 	@test -x "$${JAVA_HOME:-/nonexistent}/bin/java" || command -v java >/dev/null || \
 	  { echo 'error: no Java found; Spark and Kafka need 17 or newer'; \
-	    echo 'hint: apt install openjdk-17-jre-headless, or set JAVA_HOME; heartwheel explain needs none: make setup-explain'; exit 1; } >&2
+	    echo 'hint: apt install openjdk-17-jre-headless, or set JAVA_HOME; heartwheel explain needs none: README.md'; exit 1; } >&2
 	@echo 'installing into $(VENV), the first time takes a minute ...'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
 	  -r requirements-build.lock
-	@sed '$(if $(SPARK),/^pyspark==/$(COMMA)/--hash/d)' requirements.lock > $(VENV)/requirements.lock
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --use-pep517 \
-	  --no-build-isolation -r $(VENV)/requirements.lock
+	  --no-build-isolation -r requirements.lock
 	@$(if $(SPARK),$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --use-pep517 \
 	  --no-build-isolation pyspark==$(SPARK))
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 	@echo 'installed: $(BIN)/heartwheel --help'
-
-# A machine that has a log needs neither Spark nor Java: 100 MB of disk in place of 1.6 GB.
-setup-explain: $(EXPLAIN)/.installed ## install only what heartwheel explain needs, into .venv-explain; no Java
-
-$(EXPLAIN)/.installed: requirements-explain.lock requirements-build.lock pyproject.toml
-	$(check_python)
-	@$(PYTHON) -m venv $(EXPLAIN)
-	@for lock in requirements-build.lock requirements-explain.lock; do \
-	  $(EXPLAIN)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
-	    -r $$lock || exit 1; \
-	done
-	@$(EXPLAIN)/bin/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
-	@touch $@
-	@echo 'installed: $(EXPLAIN)/bin/heartwheel explain FILE'
 
 # With Spark's classes in an archive a job starts in about six tenths of the time (docs/performance.md). Without one all works as ever, only later.
 CLASSES := $(VENV)/.classes
@@ -170,8 +149,7 @@ lock: ## pin every dependency anew (needs uv); LOCK_ARGS="--upgrade" takes newer
 	@$(COMPILE) --all-extras --group build --output-file requirements.lock
 	@$(COMPILE_GROUP) --group build --output-file requirements-build.lock
 	@$(COMPILE_GROUP) --group supply --output-file requirements-supply.lock
-	@$(COMPILE_GROUP) --group explain --output-file requirements-explain.lock
-	@$(COMPILE_GROUP) --group watch --output-file requirements-watch.lock
+	@$(COMPILE) --constraints requirements.lock --extra page --output-file requirements-watch.lock
 
 $(SUPPLY)/.installed: requirements-supply.lock
 	@$(PYTHON) -m venv $(SUPPLY)
@@ -204,5 +182,5 @@ pin-images: ## write the digests that the tags of docker/images.env have now
 	@docker/pin_images.sh docker/images.env
 
 clean: ## remove what was built; checkpoints and the jar cache stay
-	@rm -rf $(VENV) .venv-spark-* $(SUPPLY) $(EXPLAIN) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-spark-* $(SUPPLY) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find wheel streaming tests -name __pycache__ -type d -prune -exec rm -rf {} +

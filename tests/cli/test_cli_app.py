@@ -11,9 +11,9 @@ import pytest
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli import app
 from heartwheel.front.cli.app import run
+from heartwheel.front.cli.commands import COMMANDS
 from heartwheel.wire.events import RejectCause, RejectedError
 
-COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
 HEAVY = {"pyspark", "pandas", "pyarrow", "numpy", "kafka", "msgspec", "docker"}
 
 
@@ -90,25 +90,6 @@ def test_an_error_and_its_hint_are_a_line_each(
     monkeypatch.setattr(app, "app", fail)
     assert run([]) == 1
     assert capsys.readouterr().err == "error: it broke\nhint: mend it\n"
-
-
-def test_a_package_that_is_not_installed_is_one_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Where only explain was set up, another command says what it lacks; a module of ours that is missing is a bug."""
-
-    def fail(name: str) -> None:
-        def run_command(*_: object, **__: object) -> None:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-        monkeypatch.setattr(app, "app", run_command)
-
-    fail("pyspark.sql")
-    assert run([]) == 1
-    assert capsys.readouterr().err.startswith("error: the package pyspark is not installed here\nhint: make setup ")
-    fail("heartwheel.engine.gone")
-    with pytest.raises(ModuleNotFoundError):
-        run([])
 
 
 def test_interrupt_is_exit_code_130(monkeypatch: pytest.MonkeyPatch) -> None:

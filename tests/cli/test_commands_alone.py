@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import pytest
@@ -19,42 +16,9 @@ from kafka.errors import KafkaTimeoutError
 from heartwheel.engine.runtime.driver.checkpoint import FORMAT, MANIFEST, Manifest
 from heartwheel.front.cli import app
 from heartwheel.front.cli.app import run
+from heartwheel.front.cli.commands import COMMANDS
 from heartwheel.kafka import client
-
-NOBODY = "127.0.0.1:1"
-"""An address at which no Kafka answers."""
-
-READ_ONLY = Path("/sys")
-"""A folder in which root cannot create anything either."""
-
-ARGUMENTS: Mapping[str, tuple[str, ...]] = {
-    "audit": (),
-    "beat": ("--group", "g", "--bootstrap-servers", NOBODY, "--", sys.executable, "-c", ""),
-    "config": (),
-    "dashboard": ("--port", "0"),
-    "demo": ("--duration", "1s"),
-    "doctor": (),
-    "explain": ("kafka-0.log",),
-    "feed": ("--duration", "1s"),
-    "gateway": ("--port", "0"),
-    "inspect": (),
-    "notify": ("--dry-run",),
-    "operations": (),
-    "replay": ("requests.jsonl",),
-    "run": (),
-    "skip": ("--partition", "0", "--offset", "1", "--reason", "a bomb"),
-    "tap": ("kafka-request.log", "--set", "engine.feeds=tap"),
-    "top": (),
-    "topics": (),
-}
-"""What each command is given; a command that is missing here fails the first test."""
-
-SERVING = {
-    "dashboard": b"following 127.0.0.1:1",
-    "gateway": b"no Kafka answers",
-    "notify": b"Kafka at 127.0.0.1:1 does not answer",
-}
-"""Commands that wait for Kafka until they are stopped, and what they say first."""
+from support.lone_commands import ARGUMENTS, NOBODY, SERVING, Ended, run_alone
 
 ASKING = ("audit", "feed", "skip", "topics")
 """Commands that ask Kafka before anything else, while a person waits."""
@@ -63,43 +27,16 @@ NEEDS_NOTHING = {"beat", "config"}
 """Commands that do their work all the same; `beat` because its worker comes first."""
 
 
-class Ended(NamedTuple):
-    """How a command ended, and what it printed."""
-
-    code: int
-    err: str
-    out: str = ""
-
-
-def _ended(command: str) -> Ended:
-    # PATH without Java; the interpreter is named by its whole path.
-    env = {"PATH": "/nonexistent", "HOME": os.environ.get("HOME", "/"), "HEARTWHEEL_KAFKA__BOOTSTRAP_SERVERS": NOBODY}
-    words = [sys.executable, "-c", "from heartwheel.front.cli import main; main()", command, *ARGUMENTS[command]]
-    with subprocess.Popen(words, cwd=READ_ONLY, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        if command not in SERVING:
-            out, err = process.communicate(timeout=200)
-            return Ended(process.returncode, err.decode(), out.decode())
-        os.set_blocking(process.stderr.fileno(), False)
-        said = b""
-        while SERVING[command] not in said and process.poll() is None:
-            said += process.stderr.read() or b""
-            time.sleep(0.05)
-        process.send_signal(signal.SIGTERM)
-        os.set_blocking(process.stderr.fileno(), True)
-        return Ended(0, (said + process.communicate(timeout=200)[1]).decode())
-
-
 @pytest.fixture(scope="module")
 def ended() -> Iterator[dict[str, Ended]]:
     """Run all commands at once, as most of them wait ten seconds for a Kafka."""
     with ThreadPoolExecutor(len(ARGUMENTS)) as pool:
-        yield dict(zip(ARGUMENTS, pool.map(_ended, ARGUMENTS), strict=True))
+        yield dict(zip(ARGUMENTS, pool.map(run_alone, ARGUMENTS), strict=True))
 
 
 def test_every_command_is_tried() -> None:
     """A new command gets its line above."""
-    assert {each.callback.__name__ for each in app.app.registered_commands if each.callback} == set(ARGUMENTS)
+    assert COMMANDS.keys() == ARGUMENTS.keys()
 
 
 @pytest.mark.parametrize("command", sorted(ARGUMENTS))

@@ -23,8 +23,9 @@ from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.engine.runtime.driver.checkpoint import Manifest
 from heartwheel.engine.runtime.state.schema import STATE_VERSION
 from heartwheel.engine.shard import Shard, ShardLimits
-from heartwheel.front.cli import app, inspect_state
+from heartwheel.front.cli import inspect_state
 from heartwheel.front.cli.app import run
+from heartwheel.front.cli.commands import COMMANDS
 from heartwheel.front.cli.console import PlainFormatter, plain_table, print_error, stdout
 from heartwheel.front.cli.demo import _show as show_judgement
 from heartwheel.front.cli.demo_screen import DemoScreen, nearest
@@ -46,7 +47,6 @@ from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.status import AtRiskMember
 from support.output_rows import T0, begun, expired, job, status, topic_rows
 
-COMMANDS = sorted(command.callback.__name__ for command in app.app.registered_commands if command.callback)
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 EVIL = "[red]:x:\x1b]0;owned\x07\x9b2J\x7f\u202egro\u200b\u2028\u2066\U000e0041\nerror: a line\r"

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import subprocess
 import sys
-import textwrap
 import threading
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
-from packaging.utils import canonicalize_name
 
 from heartwheel.front.cli.app import run
 from heartwheel.sources.explain.facts import Fact
@@ -46,35 +43,6 @@ def test_it_needs_neither_spark_nor_kafka_nor_numpy() -> None:
     assert {"pyspark", "py4j", "kafka", "pandas", "numpy", "pyarrow"} & set(
         done.stderr.splitlines()[-1].split()
     ) == set()
-
-
-def test_its_lock_has_all_that_it_imports() -> None:
-    """`make setup-explain` installs no more than a lock of its own, and neither the command nor its page lacks anything."""
-    code = f"""
-        import sys
-        from importlib.metadata import packages_distributions
-        from urllib.request import urlopen
-
-        from heartwheel.front.cli import explain_page
-        from heartwheel.front.cli.app import run
-        from heartwheel.settings import load_settings
-        from heartwheel.sources.explain.page import LogPage
-
-        assert run(["explain", {LOG!r}, "--summary"]) == 0
-        with LogPage(load_settings(overrides=["dashboard.port=0"]).settings, [{LOG!r}]) as page:
-            for path in ("", "api/now", "api/expirations.csv", "docs", "troubleshooting", "openapi.json", "groups/orders"):
-                assert urlopen(page.url + path).status == 200, path
-        found, names = packages_distributions(), {{name.partition(".")[0] for name in sys.modules}}
-        print(*{{found[name][0] for name in names if name in found}})
-    """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
-    imported = {canonicalize_name(name) for name in done.stdout.splitlines()[-1].split()}
-    root = Path(__file__).parents[2]
-    locks = [(root / f"requirements-{part}.lock").read_text(encoding="utf-8") for part in ("explain", "build")]
-    locked = {canonicalize_name(name) for name in re.findall(r"^([\w.-]+)==", "".join(locks), re.MULTILINE)}
-    assert {"starlette", "typer"} <= imported
-    # linkify-it-py: markdown-it-py imports it where it is installed, and goes without it elsewhere.
-    assert imported - locked - {"heartwheel", "linkify-it-py"} == set()
 
 
 def test_people_read_who_why_and_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:

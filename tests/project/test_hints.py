@@ -7,11 +7,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import typer.main
-from typer.models import CommandInfo
 
 from heartwheel.front.cli.app import app
 from heartwheel.settings.keys import FIELDS, SECTIONS, TABLES, env_name, table_of
@@ -139,14 +138,11 @@ HINTS = tuple(_hints())
 
 def _commands() -> dict[str, set[str]]:
     """Return the options of each command, by its name."""
-
-    def options(command: CommandInfo) -> set[str]:
-        parameters = typer.main.get_command_from_info(
-            command, pretty_exceptions_short=False, rich_markup_mode=None
-        ).params
-        return {option for each in parameters for option in (*each.opts, *each.secondary_opts)}
-
-    return {each.callback.__name__: options(each) for each in app.registered_commands if each.callback}
+    program: Any = typer.main.get_command(app)
+    return {
+        name: {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+        for name, command in program.commands.items()
+    }
 
 
 COMMANDS = _commands()

@@ -9,7 +9,12 @@ class HeartwheelError(Exception):
     Args:
         message: what happened, with the value and the place, in one sentence without a full stop.
         hint: what to do about it, if that is known.
+
+    Attributes:
+        exit_code: the exit code of a command that ends with it; 2 if the command or the configuration is wrong.
     """
+
+    exit_code = 1
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)

@@ -70,6 +70,8 @@ class SettingsError(HeartwheelError):
         problems: at least one, in the order of the layers.
     """
 
+    exit_code = 2
+
     def __init__(self, problems: Iterable[SettingProblem]) -> None:
         self.problems = tuple(problems)
         lines = [f"{problem}\n    hint: {problem.hint}" if problem.hint else str(problem) for problem in self.problems]

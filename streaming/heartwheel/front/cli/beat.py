@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.front.cli.extras import require
 
 
 def beat(
@@ -73,6 +74,7 @@ def beat(
 
     sender = None
     if not (to or os.environ.get("HEARTWHEEL_BEATS_TO")):
+        require("kafka", "heartwheel beat to Kafka")
         kafka = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings.kafka
         sender = KafkaSender(kafka.bootstrap_servers, kafka.topics.heartbeats, settings=client_settings(kafka.client))
     try:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.base.private import is_trustworthy
+from heartwheel.front.cli.extras import EXTRAS, is_installed
 from heartwheel.settings import Settings, format_size
 
 _OF_OTHERS: Final = 0o027  # a group may read: containers get secrets that way
@@ -49,6 +50,19 @@ def failed(name: str, error: HeartwheelError, status: Status = Status.BAD) -> Do
     return DoctorCheck(name, status, str(error), error.hint or "")
 
 
+def check_job(settings: Settings) -> Iterator[DoctorCheck]:
+    """Check what only the job needs, if this machine can run it."""
+    if not is_installed("job"):
+        detail = "the extra job is not installed, so no job can run here; the next checks are those of a client"
+        yield DoctorCheck("job", Status.SKIPPED, detail, 'pip install "heartwheel[job]"')
+        return
+    yield check_java()
+    yield from check_jars()
+    yield check_class_archive(settings)
+    yield check_checkpoint(settings)
+    yield check_memory(settings)
+
+
 def check_java() -> DoctorCheck:
     """Check for a Java that runs Spark and the broker."""
     from heartwheel.kafka.broker.java import JavaError, find_java, java_version
@@ -61,13 +75,15 @@ def check_java() -> DoctorCheck:
 
 
 def check_packages() -> DoctorCheck:
-    """Compare the installed packages with what this version of heartwheel requires."""
+    """Compare the installed packages with what this version requires for itself and for each installed extra."""
     from packaging.requirements import Requirement
 
+    installed = ["", *filter(is_installed, EXTRAS)]
     faults, found = [], []
     for text in metadata.requires("heartwheel") or []:
         requirement = Requirement(text)
-        if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+        marker = requirement.marker
+        if marker and not any(marker.evaluate({"extra": extra}) for extra in installed):
             continue
         try:
             version = metadata.version(requirement.name)
@@ -78,9 +94,8 @@ def check_packages() -> DoctorCheck:
         if not requirement.specifier.contains(version, prereleases=True):
             faults.append(f"{requirement.name} is {version}, needs {requirement.specifier}")
     if faults:
-        return DoctorCheck(
-            "packages", Status.BAD, "; ".join(faults), "install what requirements.lock names: make setup"
-        )
+        hint = "install this distribution again, or what requirements.lock names: make setup"
+        return DoctorCheck("packages", Status.BAD, "; ".join(faults), hint)
     return DoctorCheck("packages", Status.OK, ", ".join(found))
 
 

@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -20,7 +20,9 @@ from rich.text import Text
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.plain import plain, plain_json, plain_lines
-from heartwheel.settings import LoadedSettings, load_settings
+
+if TYPE_CHECKING:
+    from heartwheel.settings import LoadedSettings
 
 ConfigFile = Annotated[
     Path | None,
@@ -152,6 +154,8 @@ def load(config: Path | None, flags: Sequence[str] | None, **named: Any) -> Load
     Raises:
         SettingsError: with everything that is wrong.
     """
+    from heartwheel.settings import load_settings
+
     return load_settings(config, os.environ, [*(flags or ()), *_texts(named)])
 
 

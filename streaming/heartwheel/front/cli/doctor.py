@@ -11,11 +11,7 @@ from heartwheel.front.cli.assumption_checks import check_short_outages, name_unm
 from heartwheel.front.cli.broker_checks import check_broker
 from heartwheel.front.cli.checks import (
     Status,
-    check_checkpoint,
-    check_class_archive,
-    check_jars,
-    check_java,
-    check_memory,
+    check_job,
     check_packages,
     check_private_files,
 )
@@ -50,12 +46,8 @@ def doctor(
     """
     settings = load(config, set_, kafka__bootstrap_servers=bootstrap_servers).settings
     checks = [
-        check_java(),
         check_packages(),
-        *check_jars(),
-        check_class_archive(settings),
-        check_checkpoint(settings),
-        check_memory(settings),
+        *check_job(settings),
         *check_private_files(settings),
         *check_broker(settings),
         check_request_logs(settings),

@@ -27,6 +27,7 @@ from heartwheel.front.cli.explain_output import (
     show_unknown,
 )
 from heartwheel.front.cli.explain_page import page_settings, show_page
+from heartwheel.front.cli.extras import require
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
@@ -126,6 +127,7 @@ def explain(
     wanted = Wanted(group or (), member or (), *_period(since, until, zone))
     if page:
         _refuse(json=json)
+        require("page", "heartwheel explain --page")
         settings = page_settings(config, set_, host=host, port=port, allow_host=allow_host, insecure=insecure)
         show_page(files, wanted, zone, settings, follow=follow, open_browser=open_)
         return

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +13,7 @@ import typer
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.broker_checks import bound_it, unbounded
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, MasterFlag, PlainFormatter, SetFlags, load
+from heartwheel.front.cli.extras import require
 from heartwheel.front.cli.progress import fetch_shown
 from heartwheel.front.cli.signals import stopped_by_signals
 from heartwheel.front.cli.topic_specs import operations_specs, topic_specs
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from heartwheel.engine.runtime.driver.engine import Engine
     from heartwheel.engine.runtime.driver.progress import Progress as BatchProgress
     from heartwheel.engine.runtime.driver.reporter import JobReporter
+    from heartwheel.wire.job import JobRow
 
 _log = logging.getLogger("heartwheel")
 
@@ -59,15 +63,28 @@ def run(
 
     require_known_spark()
     log_to_stderr()
+    if settings.metrics.port:
+        require("page", "metrics.port")
     require_topics(settings)
     if not renames_atomically(settings.checkpoint.location):
         _log.warning("%s; hint: %s", without_atomic_rename(settings.checkpoint.location), ONE_JOB_HINT)
     jars = connector_jars()
     from heartwheel.engine.runtime.driver.reporter import JobReporter
+
+    with _metrics(settings) as on_row, JobReporter(settings, on_row=on_row) as reporter:
+        run_until_signal(_engine(settings, jars, reporter), settings)
+
+
+@contextmanager
+def _metrics(settings: Settings) -> Iterator[Callable[[JobRow], None]]:
+    """Serve metrics for the length of a `with` block, if the configuration names a port; yield what takes job rows."""
+    if not settings.metrics.port:
+        yield lambda _: None
+        return
     from heartwheel.readers.metrics.job_metrics import job_metrics
 
-    with job_metrics(settings) as metrics, JobReporter(settings, on_row=metrics.take_job) as reporter:
-        run_until_signal(_engine(settings, jars, reporter), settings)
+    with job_metrics(settings) as metrics:
+        yield metrics.take_job
 
 
 def _engine(settings: Settings, jars: list[Path], reporter: JobReporter) -> Engine:

@@ -18,6 +18,8 @@ _PREFIX: Final = "spark-"
 class UnfitSparkError(HeartwheelError):
     """The job does not run on the Spark that is here."""
 
+    exit_code = 2
+
 
 def installed_spark() -> str:
     """Return the version of the PySpark that an import would find, without importing it.
