@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import platform
+import re
 import subprocess
 import sys
+from importlib import metadata
+from pathlib import Path
 
 import pytest
 
@@ -42,10 +46,38 @@ def test_examples_are_valid(command: str, capsys: pytest.CaptureFixture[str]) ->
     assert {option for option in used if option not in options} == set()
 
 
-def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """`--version` names the program and its version."""
+def test_version_shows_what_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The program and what it runs on, each with its version; Java says it by a file, for it is not started."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "release").write_text('IMPLEMENTOR="x"\nJAVA_VERSION="21.0.9"\n')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("HEARTWHEEL_CACHE", str(tmp_path / "cache"))
     assert run(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("heartwheel 0.")
+    out = capsys.readouterr().out
+    for name in ("heartwheel", "pyspark", "kafka-python", "confluent-kafka"):
+        assert f"{name} {metadata.version(name)}" in out.replace("PySpark", "pyspark")
+    assert f"Python {platform.python_version()} at " in out
+    assert f"Java 21.0.9 at {tmp_path}/bin/java" in out
+    assert re.search(rf"^Kafka broker: \d+\.\d+\.\d+ not yet in {tmp_path}", out, re.MULTILINE)
+
+
+def test_version_names_what_is_missing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing that is not there is an error, and nothing heavy is imported to find out."""
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    assert run(["--version"]) == 0
+    out = capsys.readouterr().out
+    assert "PySpark not installed, Java not installed\n" in out
+    code = "import sys; from heartwheel.front.cli.app import run; run(['--version']); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert {name.partition(".")[0] for name in done.stdout.split()} & {"pyspark", "kafka", "pydantic"} == set()
 
 
 @pytest.mark.parametrize("arguments", [["confg"], ["config", "--sett", "a=b"], ["config", "--set"]])

@@ -52,9 +52,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of a Typer callback
     if wanted:
-        from importlib import metadata
+        from heartwheel.front.cli.versions import version_lines
 
-        typer.echo(f"heartwheel {metadata.version('heartwheel')}")
+        typer.echo("\n".join(version_lines()))
         raise typer.Exit
 
 
@@ -62,7 +62,10 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001 - the signature of a T
 def _root(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the versions found here and exit."
+        ),
     ] = False,
 ) -> None:
     """The options before a command; its help text is given above."""
