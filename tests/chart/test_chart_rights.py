@@ -12,17 +12,18 @@ import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import default_cache_dir
 from heartwheel.kafka.broker.node_process import free_port
 from heartwheel.kafka.broker.node_security import NodeSecurity
 from heartwheel.kafka.client import KafkaRefusedError, admin_client
 from heartwheel.kafka.readback import read_topic
+from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicNames
 from heartwheel.readers.notify.signature import parse_secrets
 from support.certificates import Authority
 from support.chart import ALL, SCRAM, STRIMZI, merged, of_kind, rendered
-from support.chart_containers import TOKEN, WEBHOOK_SECRET, running, secrets_in
-from support.job import Topics, wait_for
-from support.job import running as running_job
+from support.chart_containers import TOKEN, WEBHOOK_SECRET, read_only_root, running, secrets_in
+from support.job import Job, Topics, ended, wait_for
 from support.webhook_receiver import Receiver
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof, pytest.mark.timeout(600)]
@@ -112,7 +113,7 @@ def test_each_component_works_with_the_rights_of_its_user(guarded: Guarded, tmp_
             files = {"kafka-user/password": PASSWORD, "kafka-ca/ca.crt": guarded.authority.read_text()}
             secrets_in(tmp_path / name, files | {"webhook/url": receiver.url})
         with (
-            running_job(topics, tmp_path / "checkpoint", *flags),
+            ended(_confined(Job(topics, tmp_path / "checkpoint", *flags), tmp_path, patch).start()) as job,
             running(tmp_path / "dashboard", "dashboard", VALUES, ports["dashboard"], bootstrap),
             running(tmp_path / "gateway", "gateway", VALUES, ports["gateway"], bootstrap),
             running(tmp_path / "notifier", "notifier", VALUES, 0, bootstrap),
@@ -120,7 +121,7 @@ def test_each_component_works_with_the_rights_of_its_user(guarded: Guarded, tmp_
             token = {"Authorization": f"Bearer {TOKEN}"}
             beat = f"http://127.0.0.1:{ports['gateway']}/beat/orders/worker?session=6s"
             wait_for(lambda: _status("POST", beat, token) == 202, "the gateway to write a heartbeat")
-            wait_for(lambda: "worker" in topics.expired(), "the job to expire the worker")
+            job.wait_for(lambda: "worker" in topics.expired(), "the job to expire the worker")
             page = f"http://127.0.0.1:{ports['dashboard']}/api/expirations"
             wait_for(lambda: '"worker"' in _text(page, token), "the dashboard to show it")
             wait_for(lambda: any("worker" in body.text for body in receiver.bodies), "the notifier to post it")
@@ -130,6 +131,19 @@ def test_each_component_works_with_the_rights_of_its_user(guarded: Guarded, tmp_
                 ),
                 "the canary to beat",
             )
+
+
+def _confined(job: Job, folder: Path, patch: pytest.MonkeyPatch) -> Job:
+    """Have a job start on a root that is read-only where it is possible, with what the chart mounts for it to write."""
+    cache = folder / "cache"
+    for name in ("logs", "work"):
+        (cache / name).mkdir(parents=True)
+    for name in ("jars", "classes"):
+        (cache / name).symlink_to(default_cache_dir().with_name(name))
+    patch.setenv("HEARTWHEEL_CACHE", str(cache))
+    patch.chdir(cache / "work")
+    job.command[:0] = read_only_root()
+    return job
 
 
 def _status(method: str, url: str, headers: dict[str, str]) -> int:
@@ -148,10 +162,15 @@ def _text(url: str, headers: dict[str, str]) -> str:
 
 @pytest.mark.parametrize(
     ("user", "topic"),
-    [("heartwheel-gateway", "heartbeats"), ("heartwheel-job", "expirations"), ("heartwheel-notifier", "heartbeats")],
+    [("heartwheel-gateway", "heartbeats"), ("heartwheel-job", "rejects"), ("heartwheel-notifier", "heartbeats")],
 )
 def test_a_user_may_do_no_more(guarded: Guarded, user: str, topic: str) -> None:
-    """The gateway reads no heartbeats, the job no verdicts, and the notifier no heartbeats: the broker refuses them."""
+    """The gateway reads no heartbeats, the job no rejects, and the notifier no heartbeats: the broker refuses them."""
+    name = guarded.topics.names[topic]
+    sender = Sender(guarded.broker.bootstrap, name, linger_ms=0, properties=guarded.login("admin"))
+    sender.send(b"key", b"a record to read")
+    sender.close()
+    assert (sender.unknown, sum(sender.errors.values())) == (0, 0)
     login = guarded.login(user)
     with pytest.raises(KafkaRefusedError):
-        list(read_topic(guarded.broker.bootstrap, guarded.topics.names[topic], properties=login))
+        list(read_topic(guarded.broker.bootstrap, name, properties=login))
