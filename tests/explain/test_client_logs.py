@@ -12,7 +12,7 @@ import pytest
 
 from heartwheel.front.cli.app import run
 from heartwheel.settings import Settings
-from heartwheel.settings.models import DashboardSettings
+from heartwheel.settings.servers import DashboardSettings
 from heartwheel.sources.explain.lines import what
 from heartwheel.sources.explain.page import LogPage
 from heartwheel.sources.explain.shown import REASONS

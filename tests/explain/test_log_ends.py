@@ -14,7 +14,7 @@ import pytest
 
 from heartwheel.front.cli.app import run
 from heartwheel.settings import Settings
-from heartwheel.settings.models import DashboardSettings
+from heartwheel.settings.servers import DashboardSettings
 from heartwheel.sources.explain.history import History
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.page import LogPage

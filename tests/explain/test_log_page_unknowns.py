@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from heartwheel.settings import Settings
-from heartwheel.settings.models import DashboardSettings
+from heartwheel.settings.servers import DashboardSettings
 from heartwheel.sources.explain.page import LogPage
 from support.scripted_log import START_MS, lines_of, member, preparing, read, stable
 

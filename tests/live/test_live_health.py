@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from heartwheel.readers.live.health import Health, HealthState, Signs, health_of
+from heartwheel.readers.live.health import Signs, health_of
+from heartwheel.readers.live.health_states import Health, HealthState
 from heartwheel.readers.live.now import View, now_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.wire.job import JobRow, OutageFigures, Phase, SilentPartition, TopicProblem

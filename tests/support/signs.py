@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
 
-from heartwheel.readers.live.health import Health, Signs, health_of
+from heartwheel.readers.live.health import Signs, health_of
+from heartwheel.readers.live.health_states import Health
 from heartwheel.readers.metrics.job_collector import JobCollector
 from heartwheel.wire.job import JobRow
 from heartwheel.wire.status import StatusRow

@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from heartwheel.settings import Settings
-from heartwheel.settings.models import DashboardSettings
+from heartwheel.settings.servers import DashboardSettings
 from heartwheel.sources.explain.page import LogPage
 from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scan import Scanned

@@ -5,13 +5,10 @@ from heartwheel.settings.load import CONFIG_VARIABLE, DEFAULT_CONFIG, LoadedSett
 from heartwheel.settings.models import (
     CheckpointSettings,
     CoordinatorSettings,
-    DashboardSettings,
     DemoSettings,
     EngineSettings,
     FeedSettings,
-    GatewaySettings,
     KafkaSettings,
-    NotifySettings,
     Settings,
     SparkSettings,
     TopicSettings,
@@ -19,6 +16,7 @@ from heartwheel.settings.models import (
 )
 from heartwheel.settings.problems import Layer, Origin, SettingProblem, SettingsError
 from heartwheel.settings.secret import MASK, holds_secret, is_secret, masked, shown
+from heartwheel.settings.servers import DashboardSettings, GatewaySettings, NotifySettings
 from heartwheel.settings.units import format_duration, format_size, parse_duration_ms, parse_size_bytes
 
 __all__ = [

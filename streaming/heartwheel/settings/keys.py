@@ -10,9 +10,10 @@ from typing import Final, get_origin
 from pydantic import BeforeValidator
 from pydantic.fields import FieldInfo
 
-from heartwheel.settings.models import Section, Settings, key_of
+from heartwheel.settings.models import Settings
 from heartwheel.settings.problems import Origin, SettingProblem, did_you_mean
 from heartwheel.settings.secret import MASK, shown
+from heartwheel.settings.section import Section, key_of
 from heartwheel.settings.units import parse_duration_ms
 
 ENV_PREFIX: Final = "HEARTWHEEL_"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import enum
 from typing import Final, NamedTuple
 
 import msgspec
 
 from heartwheel.base.phrases import ago, count
+from heartwheel.readers.live.health_states import Health, HealthState
 from heartwheel.readers.live.log_clock import standstill
 from heartwheel.readers.live.warnings import feed_warnings, ticker_warnings
 from heartwheel.wire.job import JobRow, Phase, TickerState
@@ -21,46 +21,6 @@ SILENT_MS_MIN: Final = 15_000
 
 UNREACHABLE_MS: Final = 3_000
 """How long Kafka may not answer before that is reported."""
-
-
-class HealthState(enum.StrEnum):
-    """How far the engine can be trusted."""
-
-    HEALTHY = "healthy"
-    CATCHING_UP = "catching_up"
-    STALLED = "stalled"
-    WAITING = "waiting"
-    LOG = "log"
-    """There is no engine: what is shown is from brokers' logs."""
-    UNREACHABLE = "unreachable"
-
-
-class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the engine can be trusted.
-
-    Args:
-        state: in one word.
-        since_ms: since when, epoch ms; `None` if that is not known.
-        sentence: the same for people.
-        hint: what to do; empty if there is nothing to do.
-        reasons: what else a person should know.
-        as_of_ms: when the newest batch was, epoch ms, if no batch has processed members and groups since: the shown
-            data is of that time. `None` while batches run, and before the first one.
-        topic: the section of docs/troubleshooting.md about it; empty if there is none.
-    """
-
-    state: HealthState
-    since_ms: int | None
-    sentence: str
-    hint: str
-    reasons: list[str]
-    as_of_ms: int | None = None
-    topic: str = ""
-
-    @property
-    def ready(self) -> bool:
-        """Whether what is shown can be relied on."""
-        return self.state in {HealthState.HEALTHY, HealthState.CATCHING_UP, HealthState.LOG}
 
 
 _START_USUAL_MS: Final = 120_000  # four times the half minute that the hint names

@@ -15,7 +15,8 @@ from heartwheel.readers.live.expirations import count_expirations
 from heartwheel.readers.live.figures import Lateness, lateness_of
 from heartwheel.readers.live.group_index import GroupEntry
 from heartwheel.readers.live.groups import storms
-from heartwheel.readers.live.health import Health, Signs, health_of
+from heartwheel.readers.live.health import Signs, health_of
+from heartwheel.readers.live.health_states import Health
 from heartwheel.readers.live.now_document import LastBatch, Now, StormLine, Window
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownKind, state_of

@@ -6,7 +6,7 @@ import msgspec
 
 from heartwheel.readers.live.canary_figures import CanaryFigures
 from heartwheel.readers.live.figures import Lateness
-from heartwheel.readers.live.health import Health
+from heartwheel.readers.live.health_states import Health
 from heartwheel.readers.live.logged import LogReport
 from heartwheel.readers.live.storms import Offender
 from heartwheel.readers.live.trouble import GroupsInTrouble

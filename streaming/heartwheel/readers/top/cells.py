@@ -14,7 +14,7 @@ from heartwheel.base.wall_clock import time_of_day
 from heartwheel.readers.live.at_risk import AtRisk
 from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.groups import Group
-from heartwheel.readers.live.health import HealthState
+from heartwheel.readers.live.health_states import HealthState
 from heartwheel.readers.live.returns import can_be_recognised
 from heartwheel.readers.live.states import ShownState
 from heartwheel.readers.live.storms import Storm

@@ -15,7 +15,7 @@ from heartwheel.readers.http_server.served import Served
 from heartwheel.readers.http_server.server import HttpServer
 from heartwheel.readers.http_server.tls import tls_context
 from heartwheel.settings import SettingProblem, Settings, SettingsError
-from heartwheel.settings.models import GatewaySettings
+from heartwheel.settings.servers import GatewaySettings
 from heartwheel.sources.gateway.app import GatewayApp, RequestBounds
 from heartwheel.sources.gateway.pace import ClientRate
 from heartwheel.sources.gateway.publisher import Publisher

@@ -7,8 +7,8 @@ import heapq
 import msgspec
 
 from heartwheel.proof.audit.rules.context import Run
-from heartwheel.proof.audit.rules.epoch_classic import (
-    classic_request,
+from heartwheel.proof.audit.rules.epoch_classic import classic_request
+from heartwheel.proof.audit.rules.epoch_conversion import (
     continue_upgraded,
     downgrade,
     emit_upgraded,

@@ -12,13 +12,12 @@ from heartwheel.proof.audit.rules.answers import follow_join
 from heartwheel.proof.audit.rules.context import Run
 from heartwheel.proof.audit.rules.epoch_groups import fire_due, first_heartbeat, take
 from heartwheel.proof.audit.rules.epoch_model import CONSUMER
-from heartwheel.proof.audit.rules.java import walk
 from heartwheel.proof.audit.rules.joins import join
-from heartwheel.proof.audit.rules.late import become_classic, wait_for_unheard
+from heartwheel.proof.audit.rules.late import become_classic
+from heartwheel.proof.audit.rules.loads import load, unload
 from heartwheel.proof.audit.rules.model import (
     CLASSIC,
     COMPLETING,
-    DEAD,
     EMPTY,
     JOIN,
     LOADED,
@@ -34,7 +33,6 @@ from heartwheel.proof.audit.rules.model import (
 )
 from heartwheel.proof.audit.rules.phases import (
     ABOUT_MS,
-    begin,
     complete_if_all_joined,
     join_timer_fires,
     rebalance_or_complete,
@@ -230,9 +228,9 @@ def _handle(run: Run, event: Event) -> str:
     if kind is EventType.HEARTBEAT:
         return "" if group.away else request(run, event)
     if kind is EventType.LOAD:
-        _load(run)
+        load(run)
     elif kind is EventType.UNLOAD:
-        _unload(run)
+        unload(run)
     elif group.away:
         return ""
     elif kind is EventType.JOIN:
@@ -272,63 +270,3 @@ def _expired_elsewhere(run: Run, event: Event) -> None:
         _expire(run, member)
     elif member.seen_ms + member.session_ms - ABOUT_MS <= group.now_ms:
         _expire(run, member)
-
-
-def _unload(run: Run) -> None:
-    """Stop every timer: no request of this group counts until its coordinator is back."""
-    group = run.group
-    group.away = True
-    run.stop_phase_timers()
-    for member in (*group.members.values(), *group.pending.values()):
-        member.deadline_ms = NEVER
-
-
-def _load(run: Run) -> None:
-    """Reset the group to what its coordinator reads at a load: whole sessions for all, and no running phase."""
-    group = run.group
-    group.away = False
-    if group.kind == NOBODY:
-        return
-    group.note_read()
-    run.stop_phase_timers()
-    group.pending = {}
-    wait_for_unheard(run)
-    if group.kind == CLASSIC:
-        _read_record(group)
-    for member in group.members.values():
-        run.reset(member)
-    size, most = len(group.members), run.config.group_max_size
-    if group.kind == CLASSIC and size > most:
-        words = f"Freshly-loaded group {group.group_id} (size {size}) is over capacity {most}. "
-        begin(run, words + "Rebalancing in order to give a chance for consumers to commit offsets", "over_capacity")
-
-
-def _read_record(group: AuditedGroup) -> None:
-    record = group.record
-    by_age = sorted(record.members, key=lambda member_id: record.members[member_id].seq)
-    order = walk(by_age, group.buckets or 16)
-    group.members, group.static, group.buckets = {}, {}, 0
-    for member_id in order:
-        members.put(group, _as_read(group, record.members[member_id], record.protocol))
-    group.walked_buckets = group.buckets
-    record.members = dict(group.members)
-    group.unsynced = {}
-    group.generation, group.leader, group.protocol = record.generation, record.leader, record.protocol
-    group.more_came = False
-    group.came_from = DEAD
-    group.state = STABLE if group.members else EMPTY
-
-
-def _as_read(group: AuditedGroup, member: AuditedMember, protocol: str | None) -> AuditedMember:
-    """Return a member as a load reads it: not waiting for an answer, and offering only the selected protocol."""
-    return AuditedMember(
-        member_id=member.member_id,
-        seq=members.take_seq(group),
-        session_ms=member.session_ms,
-        rebalance_ms=member.rebalance_ms,
-        instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        protocols=tuple(offer for offer in member.protocols if offer[0] == protocol),
-        seen_ms=member.seen_ms,
-    )

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from heartwheel.proof.log_builder import ProducedRecord
 from heartwheel.proof.simulation.checkers.read_log import PlacedRequest, is_of_a_feed
 from heartwheel.proof.simulation.plan.parameters import VALUE_BYTES_MAX, Plan
-from heartwheel.proof.testing import ProducedRecord
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.partitioner import shard_of
 from heartwheel.wire.relayed import FEEDS_PARTITION

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import NamedTuple
 
+from heartwheel.proof.log_builder import ProducedRecord
 from heartwheel.proof.simulation.plan.parameters import VALUE_BYTES_MAX, Plan
 from heartwheel.proof.simulation.world.checkpoint import Checkpoint
 from heartwheel.proof.simulation.world.topic import SimulatedTopic
-from heartwheel.proof.testing import ProducedRecord
 from heartwheel.wire.events import RejectedError
 from heartwheel.wire.requests import Request, decode_request
 

@@ -10,9 +10,10 @@ from heartwheel.engine.runtime.map.packed import PackedRow, PayloadKind
 from heartwheel.engine.shard.pack import Pack
 from heartwheel.engine.shard.sent_pack import decode_sent
 from heartwheel.engine.time import ReadingsBuilder, encode_readings
+from heartwheel.proof.log_builder import ProducedRecord
 from heartwheel.proof.simulation.plan.parameters import VALUE_BYTES_MAX, Plan
 from heartwheel.proof.simulation.story import Story
-from heartwheel.proof.testing import ProducedRecord, frame_of
+from heartwheel.proof.testing import frame_of
 
 Payloads = list[tuple[PayloadKind, bytes]]
 

@@ -13,10 +13,11 @@ from heartwheel.engine.runtime.map.packed import PayloadKind
 from heartwheel.engine.runtime.state.schema import NEW_STATE
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.engine.time import ReadingsBuilder, encode_readings
+from heartwheel.proof.log_builder import ProducedRecord
 from heartwheel.proof.simulation.plan.parameters import VALUE_BYTES_MAX, Plan
 from heartwheel.proof.simulation.world.checkpoint import SinkRecord
 from heartwheel.proof.simulation.world.job import config_of
-from heartwheel.proof.testing import ProducedRecord, frame_of
+from heartwheel.proof.testing import frame_of
 
 if TYPE_CHECKING:
     import pandas as pd

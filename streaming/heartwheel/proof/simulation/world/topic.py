@@ -11,9 +11,9 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from heartwheel.engine.time.reading import UNTIMED_MS
+from heartwheel.proof.log_builder import ProducedRecord
 from heartwheel.proof.simulation.plan.groups import GroupPlan
 from heartwheel.proof.simulation.plan.parameters import Plan, PlannedOutage
-from heartwheel.proof.testing import ProducedRecord
 from heartwheel.wire.partitioner import java_hash, partition_of
 
 

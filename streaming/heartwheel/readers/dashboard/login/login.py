@@ -23,7 +23,7 @@ from heartwheel.readers.dashboard.login.sessions import COOKIE, LoginSessions, S
 from heartwheel.readers.dashboard.login.users import Users, is_name
 from heartwheel.readers.http_server.peers import client_of, header, is_trusted
 from heartwheel.readers.http_server.problems import RequestError
-from heartwheel.settings.models import DashboardSettings
+from heartwheel.settings.servers import DashboardSettings
 
 CHECKS_MAX: Final = 2
 """Most passwords that are checked at the same time: each occupies a processor for a while."""
