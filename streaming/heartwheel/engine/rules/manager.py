@@ -249,6 +249,6 @@ def _may_start_group(event: Event, group: EpochGroup) -> bool:
         return True
     if event.type is EventType.HEARTBEAT and event.generation_id == UNCHECKED_GENERATION:
         return True
-    may_be_unseen = group.type is GroupType.CONSUMER and group.taken_over and event.member_id not in group.gone
+    may_be_unseen = group.type is GroupType.CONSUMER and group.taken_over and event.member_id not in group.non_members
     speaks_of_one = event.type in (EventType.HEARTBEAT, EventType.SYNC) and event.generation_id != UNCHECKED_GENERATION
     return may_be_unseen and speaks_of_one

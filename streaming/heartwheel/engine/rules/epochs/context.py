@@ -8,8 +8,8 @@ from typing import Any
 
 from heartwheel.engine.rules.epochs.config import EpochConfig
 from heartwheel.engine.rules.epochs.model import (
-    GONE_MAX,
     LEFT_MAX,
+    NON_MEMBERS_MAX,
     ArmedTimer,
     Departure,
     EpochGroup,
@@ -85,7 +85,7 @@ class EpochContext(Speaker):
         """Add an id that is known to belong to no member, in a group that may have unseen members."""
         group = self.group
         if group.taken_over:
-            group.gone = [*group.gone, member_id][-GONE_MAX:]
+            group.non_members = [*group.non_members, member_id][-NON_MEMBERS_MAX:]
 
     def remember_departure(self, member: EpochMember, epoch: int) -> None:
         """Remember that a member left by itself, by a heartbeat at this epoch."""

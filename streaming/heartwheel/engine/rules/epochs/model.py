@@ -15,7 +15,7 @@ from heartwheel.engine.rules.model import NEVER, NO_HEARTBEAT, GroupState
 from heartwheel.wire.events import Protocol
 from heartwheel.wire.group_heartbeats import HeartbeatType
 
-GONE_MAX: Final = 1_000
+NON_MEMBERS_MAX: Final = 1_000
 """The number of ids that are remembered as no member's, of a group that was first seen in mid-life."""
 
 LEFT_MAX: Final = 200
@@ -185,8 +185,8 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
         last_event_ms: effective time of the last event or timer; effective time never goes back.
         unloaded: its coordinator is elsewhere.
         taken_over: the log began in the middle of its life, so members may exist that were not seen yet.
-        gone: the last ids of such a group that are known to be no member's, at most `GONE_MAX`: those of former
-            members, and those that classic members just got.
+        non_members: the last ids of such a group that are known to be no member's, at most `NON_MEMBERS_MAX`: those of
+            former members, and those that classic members just got.
         left: the last members that left by themselves and were not seen since, by id, at most `LEFT_MAX`.
         forget_deadline_ms: when a group without members (or an unloaded one) is forgotten, epoch ms.
     """
@@ -203,7 +203,7 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
     last_event_ms: int = 0
     unloaded: bool = False
     taken_over: bool = False
-    gone: list[str] = []
+    non_members: list[str] = []
     left: dict[str, Departure] = {}
     forget_deadline_ms: int = NEVER
 

@@ -24,13 +24,13 @@ def may_be_unseen(ctx: EpochContext, member_id: str) -> bool:
     """
     if ctx.accepted is not None:
         return True
-    return (_is_unknown_group(ctx) or ctx.group.taken_over) and member_id not in ctx.group.gone
+    return (_is_unknown_group(ctx) or ctx.group.taken_over) and member_id not in ctx.group.non_members
 
 
 def _is_unknown_group(ctx: EpochContext) -> bool:
     """Return whether nothing is known of the group."""
     group = ctx.group
-    return not group.members and group.target_ms < 0 and not group.gone
+    return not group.members and group.target_ms < 0 and not group.non_members
 
 
 def recognize_by_join(ctx: EpochContext, beat: GroupHeartbeat) -> None:
@@ -49,11 +49,11 @@ def joined_before_log(ctx: EpochContext, event: Event) -> bool:
     """Return whether the sender of a classic join is assumed to have joined before the log began.
 
     Then it is not new, and the epoch stays. If the epoch were bumped here and not at the broker, all others would seem
-    to have to join again. A new dynamic member has just got its id (`gone`), or has none yet. Nothing is known of a
-    static member whose instance id no member has here, so it is assumed to be the return of an unseen one.
+    to have to join again. A new dynamic member has just got its id (`non_members`), or has none yet. Nothing is known
+    of a static member whose instance id no member has here, so it is assumed to be the return of an unseen one.
     """
     known_id = event.member_id or (event.assigned_member_id if event.group_instance_id is not None else None)
-    return ctx.group.taken_over and bool(known_id) and known_id not in ctx.group.gone
+    return ctx.group.taken_over and bool(known_id) and known_id not in ctx.group.non_members
 
 
 def take_over_by_heartbeat(ctx: EpochContext, beat: GroupHeartbeat) -> EpochMember | Answer:
