@@ -79,7 +79,7 @@ class Missed(NamedTuple):
 
 
 @dataclass
-class Followed:
+class RelayedGroup:
     """A group that feeds relay.
 
     Args:
@@ -128,7 +128,7 @@ class FedLog:
 
     def __init__(self, plan: Plan, logs: Sequence[Sequence[ProducedRecord]], ends: Sequence[int]) -> None:
         self.missed: list[Missed] = []
-        self._groups: dict[str, Followed] = {}
+        self._groups: dict[str, RelayedGroup] = {}
         self._plan = plan
         self._feeds: dict[str, FeedSeen] = {}
         self._now_ms = 0
@@ -167,21 +167,21 @@ class FedLog:
         return sorted(entries, key=lambda entry: (entry.time_ms, entry.record.offset))
 
     def _read(self, record: ProducedRecord) -> None:
-        said = _said(record.value)
-        if said is None:
+        fields = _fields_of(record.value)
+        if fields is None:
             self._now_ms = max(self._now_ms, record.append_ms)
             return
-        self._go_on()
+        self._advance_all()
         self._now_ms = max(self._now_ms, record.append_ms)
-        feed = said.get("feed")
+        feed = fields.get("feed")
         if feed in self._plan.relayed.names:
-            if said.get("type") == "mark":
-                self._take_mark(feed, said, record.append_ms)
-            elif _is_moment(said.get("at_ms")):
-                self._take_event(record, feed, min(said["at_ms"], record.append_ms + MINUTE_MS))
-        self._go_on()
+            if fields.get("type") == "mark":
+                self._read_mark(feed, fields, record.append_ms)
+            elif _is_moment(fields.get("at_ms")):
+                self._read_event(record, feed, min(fields["at_ms"], record.append_ms + MINUTE_MS))
+        self._advance_all()
 
-    def _take_event(self, record: ProducedRecord, name: str, time_ms: int) -> None:
+    def _read_event(self, record: ProducedRecord, name: str, time_ms: int) -> None:
         try:
             request = decode_request(record.value, size_max=VALUE_BYTES_MAX)
         except RejectedError:
@@ -189,7 +189,7 @@ class FedLog:
         group_id = request.group_id
         group = self._groups.get(group_id)
         if group is None:
-            group = self._groups[group_id] = Followed(shard_of(group_id, self._plan.shards))
+            group = self._groups[group_id] = RelayedGroup(shard_of(group_id, self._plan.shards))
         self._feeds.setdefault(name, FeedSeen(self._now_ms)).known_to.add(group.shard)
         if time_ms < group.furthest.records and not self._comes_with_a_gap(name, group_id, time_ms):
             group.aside = Aside.LATE
@@ -208,22 +208,22 @@ class FedLog:
             for gap in self.missed
         )
 
-    def _take_mark(self, name: str, said: dict[str, Any], append_ms: int) -> None:
-        held = said.get("held", {})
-        if not all(map(_is_moment, (said.get("passed_ms"), said.get("since_ms"), *held.values()))):
+    def _read_mark(self, name: str, fields: dict[str, Any], append_ms: int) -> None:
+        held = fields.get("held", {})
+        if not all(map(_is_moment, (fields.get("passed_ms"), fields.get("since_ms"), *held.values()))):
             return
         feed = self._feeds.setdefault(name, FeedSeen(self._now_ms))
         feed.known_to = set(range(self._plan.shards))
         feed.written_ms = self._now_ms
-        passed_ms = min(said["passed_ms"], append_ms + MINUTE_MS)
+        passed_ms = min(fields["passed_ms"], append_ms + MINUTE_MS)
         if passed_ms < feed.passed_ms:
             return
-        since_ms = min(said["since_ms"], passed_ms)
+        since_ms = min(fields["since_ms"], passed_ms)
         if 0 <= feed.passed_ms < since_ms:
             self.missed.append(Missed(name, feed.passed_ms, since_ms, feed.held))
         feed.passed_ms, feed.held = passed_ms, held
 
-    def _go_on(self) -> None:
+    def _advance_all(self) -> None:
         for group_id, group in self._groups.items():
             group.furthest = group.furthest.or_further(self._reach(group_id, group))
 
@@ -233,7 +233,7 @@ class FedLog:
             before = group.reached[-1] if group.reached else NOWHERE
             group.reached.append(self._reach(group_id, group).or_further(before))
 
-    def _reach(self, group_id: str, group: Followed) -> Reach:
+    def _reach(self, group_id: str, group: RelayedGroup) -> Reach:
         """Return how far a group comes if a batch ends here."""
         living = {name: feed for name, feed in self._feeds.items() if self._now_ms - feed.written_ms <= MINUTE_MS}
         awaited = [living[name] for name in group.feeds if name in living]
@@ -251,18 +251,18 @@ class FedLog:
         several = len(awaited) > 1
         return Reach(
             read_ms,
-            min(read_ms - several, max(newest_of(times, read_ms), everywhere_ms)),
-            latest_timer(times, read_ms, max(missed_ms, everywhere_ms)),
-            latest_timer(times, furthest_ms, max(missed_ms, everywhere_ms)),
+            min(read_ms - several, max(_newest_of(times, read_ms), everywhere_ms)),
+            _latest_timer(times, read_ms, max(missed_ms, everywhere_ms)),
+            _latest_timer(times, furthest_ms, max(missed_ms, everywhere_ms)),
         )
 
 
-def newest_of(times: list[int], until_ms: int) -> int:
+def _newest_of(times: list[int], until_ms: int) -> int:
     """Return the newest of some times that is not later than a moment, epoch ms; -1 if none is."""
     return max((time_ms for time_ms in times if time_ms <= until_ms), default=-1)
 
 
-def latest_timer(times: list[int], read_ms: int, moved_ms: int) -> int:
+def _latest_timer(times: list[int], read_ms: int, moved_ms: int) -> int:
     """Return up to when the timers of a group may have run, epoch ms.
 
     Args:
@@ -270,18 +270,18 @@ def latest_timer(times: list[int], read_ms: int, moved_ms: int) -> int:
         read_ms: up to when the feeds that it waits for have relayed everything.
         moved_ms: up to when no other feed can still have events of it.
     """
-    return min(read_ms, max(newest_of(times, read_ms), moved_ms))
+    return min(read_ms, max(_newest_of(times, read_ms), moved_ms))
 
 
-def _said(value: bytes | None) -> dict[str, Any] | None:
+def _fields_of(value: bytes | None) -> dict[str, Any] | None:
     """Return a record of a feed, or of a client that pretends to be one; `None` for any other."""
     if value is None or not is_of_a_feed(value):
         return None
     try:
-        said = json.loads(value)
+        fields = json.loads(value)
     except ValueError:
         return None
-    return said if isinstance(said, dict) else None
+    return fields if isinstance(fields, dict) else None
 
 
 def _is_moment(value: object) -> bool:
