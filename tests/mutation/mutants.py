@@ -1099,7 +1099,7 @@ MUTANTS: Final = (
     Mutant(
         "requests that are no heartbeats come without their bytes",
         f"{_ENGINE}/engine/heartbeats/decoder.py",
-        " & (self._table.marks[distinct] != 0)",
+        " & (self._table.fingerprints[distinct] != 0)",
         "",
         "P1",
         f"{_HEARTBEATS}::test_only_heartbeats_come_without_bytes",
