@@ -30,6 +30,13 @@ def test_a_local_jvm_takes_the_archive_that_was_made_for_it(tmp_path: Path) -> N
     assert "SharedArchiveFile" not in _options(ours, "spark.master=yarn")
 
 
+def test_another_pyspark_has_an_archive_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two releases may have the same connector, and other classes: the archive of one is none for the other."""
+    before = archive_file(JARS)
+    monkeypatch.setattr("pyspark.__version__", "4.9.0")
+    assert archive_file(JARS) != before
+
+
 @pytest.mark.parametrize("mode", [0o664, 0o646])
 @pytest.mark.parametrize("of", ["file", "folder"])
 def test_an_archive_that_others_can_change_is_not_loaded(tmp_path: Path, of: str, mode: int) -> None:

@@ -98,7 +98,7 @@ _LOCAL: Final[Mapping[str, str]] = {
 
 def archive_file(jars: Sequence[Path]) -> Path:
     """Return where `class_archive` keeps Spark's classes: beside the cache of these jars."""
-    names = "\n".join((sys.prefix, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
+    names = "\n".join((sys.prefix, pyspark.__version__, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
     return jars[0].parent.with_name("classes") / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.jsa"
 
 
