@@ -13,6 +13,7 @@ import heartwheel
 import timing_wheel
 from heartwheel.engine.runtime.driver.session import session_conf, start_session
 from heartwheel.engine.runtime.driver.shipping import pack_code
+from heartwheel.kafka.broker.spark_release import UnfitSparkError
 from heartwheel.settings import load_settings
 
 SECRET = {"HEARTWHEEL_SPARK__AUTH_SECRET": "hunter2"}
@@ -98,3 +99,10 @@ def test_secrets_reach_a_jvm_that_runs_already(started: bool, monkeypatch: pytes
     with pytest.raises(ZeroDivisionError):
         start_session({"spark.authenticate": "true", "spark.authenticate.secret": "hunter2"})
     assert told == {"spark.authenticate": "true"} | ({"spark.authenticate.secret": "hunter2"} if started else {})
+
+
+def test_spark_connect_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through Spark Connect nobody reaches the driver's JVM: the job says so before it asks for a session."""
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1")
+    with pytest.raises(UnfitSparkError, match="Spark Connect"):
+        start_session({})
