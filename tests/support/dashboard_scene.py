@@ -50,6 +50,9 @@ CREWS: Final = (
 
 _REASONS: Final = {"session_timeout": 74, "rebalance_timeout": 12, "pending_timeout": 7, "sync_timeout": 5}
 _WAITING, _STORMY = CREWS[3], CREWS[5]
+_STORM_STEP_MS: Final = 36_000
+"""How often the member of the storm is expired: more than five times in the five minutes that make a storm."""
+
 _SESSIONS_MS: Final = (6_000, 6_000, 10_000, 10_000, 10_000, 30_000, 45_000, 120_000)
 
 
@@ -75,21 +78,25 @@ class Scene:
         self._random = random.Random(seed)
         self._members = {crew: [self._member(crew, i) for i in range(crew.members)] for crew in CREWS}
         self._stormy = self._members[_STORMY][4]
+        self._next_storm_ms = now_ms - 250_000
         self._generation = dict.fromkeys(CREWS, 1)
         self._wheels = [_Shard(self._random, shard, now_ms, self._members) for shard in range(SHARDS)]
 
     def past(self) -> list[TopicRow]:
         """Tell the hour before."""
         rows = [row for crew in CREWS for row in self._story(crew)]
-        rows += self._storm() + self._waiting()
+        rows += self._storm(self.now_ms - 20_000) + self._waiting()
         seconds = range(self.now_ms - 600_000, self.now_ms - 1_000, 1_000)
         rows += [row for at_ms in seconds for row in self._pulse(at_ms)]
         return sorted(rows, key=lambda row: row.append_ms)
 
     def second(self, now_ms: int) -> list[TopicRow]:
-        """Tell how the shards and the job stand in a second from then on."""
+        """Return how the shards and the job stand in a second from then on, and what goes on of the storm.
+
+        Without more rebalances the storm would be over after two minutes, which slow tests take longer than.
+        """
         wheels = [shard.turn(now_ms, beats=self._beats(now_ms) // SHARDS) for shard in self._wheels]
-        return [*wheels, self._job(now_ms)]
+        return [*self._storm(now_ms - 20_000), *wheels, self._job(now_ms)]
 
     def death(self, now_ms: int) -> Iterator[TopicRow]:
         """Tell that somebody has just been expired."""
@@ -174,10 +181,11 @@ class Scene:
             shard=shard,
         )
 
-    def _storm(self) -> list[TopicRow]:
-        """One group's worker keeps dying: seven rebalances within the last minutes."""
+    def _storm(self, until_ms: int) -> list[TopicRow]:
+        """One group's worker keeps dying: its next rebalances, up to some time."""
+        times = range(self._next_storm_ms, until_ms, _STORM_STEP_MS)
+        self._next_storm_ms += len(times) * _STORM_STEP_MS
         crew, member = _STORMY, self._stormy
-        times = range(self.now_ms - 250_000, self.now_ms - 20_000, 36_000)
         return [row for at_ms in times for row in self._expiry(crew, at_ms, "session_timeout", member, returns=1)]
 
     def _waiting(self) -> list[TopicRow]:
