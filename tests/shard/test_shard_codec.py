@@ -18,8 +18,9 @@ from heartwheel.engine.shard import (
     StateBlobError,
     UnknownBlobVersionError,
 )
+from heartwheel.engine.shard.arrays import read_columns, write_columns
 from heartwheel.engine.shard.codec import BLOB_VERSION
-from heartwheel.engine.shard.frame import decode_frame, encode_frame
+from heartwheel.engine.shard.frame import decode_frame, decode_section, encode_frame, encode_section
 from heartwheel.engine.shard.heartbeats import REMEMBERED_BATCHES
 from heartwheel.engine.shard.rules_path import KINDS, STATES
 from heartwheel.proof.testing import LogBuilder, by_group, read_records, until
@@ -164,3 +165,34 @@ def test_states_and_kinds_have_the_numbers_of_the_checkpoints() -> None:
     assert [kind.value for kind in KINDS] == ["new", "classic", "loaded", "presence", "consumer", "share", "streams"]
     assert set(STATES) == set(GroupState)
     assert set(KINDS) == set(GroupKind)
+
+
+def _with_column_of_before(blob: str) -> str:
+    """Return the state with the name that its column of pending renewals had in earlier builds."""
+    version, sections = decode_frame(blob, newest=BLOB_VERSION)
+    columns = read_columns(decode_section(sections["groups"]))
+    assert columns["renewal_pending"].tolist() == [1]
+    renamed = {"owed" if name == "renewal_pending" else name: column for name, column in columns.items()}
+    return encode_frame(version, sections | {"groups": encode_section(write_columns(renamed))})
+
+
+def test_a_state_that_names_pending_renewals_otherwise_loses_none() -> None:
+    """P1: the group of a state whose column is still called `owed` gets the renewal that it waits for."""
+    log = LogBuilder()
+    for partition in (0, 1):
+        log.beat(T0, "g", "m", session_timeout_ms=4_000, partition=partition)
+    for t in (*range(0, 3_000, 200), *range(13_000, 30_001, 200)):
+        log.tick(T0 + t, partitions=2)
+    for t in range(0, 30_001, 200):
+        log.tick(T0 + t, partition=1, partitions=2)
+    # The gap of the first partition is an outage; the second one has not been read up to it.
+    first, rest = (
+        [each for each in log.records if (each.partition == 0 or each.offset < 2) == is_first]
+        for is_first in (True, False)
+    )
+    before = Shard(coordinator=ROOMY, limits=ShardLimits(), outage_min_ms=5_000)
+    assert [each for each in before.apply(*read_records(first)).verdicts if each.expiry_reason] == []
+    for blob in (before.encode(), _with_column_of_before(before.encode())):
+        after = Shard(coordinator=ROOMY, limits=ShardLimits(), outage_min_ms=5_000, blob=blob)
+        verdicts = after.apply(*read_records(rest)).verdicts
+        assert [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason] == [("m", 17_000)]
