@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test proof bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
+.PHONY: help setup classes demo test proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
   audit-deps sbom pin-images manifests
 
 help: ## list the targets
@@ -79,6 +79,16 @@ proof: $(CLASSES) ## what repeats, kills or waits for long: faults, a cluster, h
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m proof $(ARGS)
 	@echo '== mistakes put into a copy of the engine'
 	@$(MAKE) mutants ARGS=
+
+# Busy processes, two a core, take the time that a test has on a slow machine.
+TIMES ?= 50
+repeat: $(CLASSES) ## a test many times under load, up to the first failure; ARGS=tests/x.py::test_y TIMES=50
+	@test -n "$(ARGS)" || { echo 'error: no test is named'; echo 'hint: make repeat ARGS=tests/x.py::test_y'; exit 1; } >&2
+	@busy=; trap 'kill $$busy 2>/dev/null' EXIT; trap 'exit 130' INT TERM; \
+	for _ in $$(seq $$((2 * $$(nproc)))); do sh -c 'while :; do :; done' & busy="$$busy $$!"; done; \
+	for time in $$(seq $(TIMES)); do \
+	  echo "== $$time of $(TIMES)"; $(BIN)/pytest -n 0 -q $(ARGS) || exit 1; \
+	done
 
 bench: $(CLASSES) ## how fast it is on this machine, as tables and JSON
 	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; PYTHONPATH=tests $(BIN)/python "$$script" $(ARGS) || exit 1; done
