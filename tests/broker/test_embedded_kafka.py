@@ -72,6 +72,7 @@ def test_a_stopped_process_is_waited_for() -> None:
         assert child.wait() == -signal.SIGKILL
 
 
+@pytest.mark.proof
 @pytest.mark.kafka
 def test_sender_survives_a_hung_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Records of a broker that hangs longer than the delivery timeout count as unknown, and later ones arrive again."""

@@ -72,6 +72,7 @@ def test_what_was_accepted_survives_a_killed_gateway(kafka_broker: EmbeddedKafka
     assert set(accepted) <= {event.member_id for event in events_of(place)}
 
 
+@pytest.mark.proof
 def test_what_was_accepted_survives_a_killed_broker(topics: Callable[[str], str]) -> None:
     """A broker is killed while workers beat and comes back: no beat with a 202 is lost, none with a 503 is sent later.
 

@@ -60,6 +60,7 @@ def rows(*members: str) -> list[bytes]:
     return [msgspec.json.encode(expired("g", member)) for member in members]
 
 
+@pytest.mark.proof
 def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callable[[str], str]) -> None:
     """A broker that goes away and comes back is noticed both times, and reading goes on at the very next offset."""
     heard = Heard()
