@@ -50,6 +50,7 @@ _FEEDS: Final = "tests/shard/test_feeds.py"
 _EPOCH_POLLS: Final = "tests/audit/test_epoch_poll_timeouts.py"
 _EPOCH_PATHS: Final = "tests/shard/test_epoch_paths.py"
 _EPOCH_RULES: Final = "tests/coordinator/test_consumer_rules.py"
+_STREAMS_RULES: Final = "tests/coordinator/test_streams_rules.py"
 _MID_LIFE: Final = "tests/coordinator/test_consumer_mid_life.py"
 _MANAGER: Final = "tests/coordinator/test_group_manager.py"
 _BODIES: Final = "tests/http_server/test_bodies.py"
@@ -1337,6 +1338,46 @@ MUTANTS: Final = (
         "len(group.members) <= ctx.config.max_size(group.type)",
         "P6",
         f"{_EPOCH_PATHS}::test_a_full_group_refuses_by_name",
+    ),
+    Mutant(
+        "a static streams member that returns from another client bumps the epoch",
+        f"{_ENGINE}/engine/rules/epochs/target.py",
+        "    if member.group_instance_id is None:\n",
+        "    if True:\n",
+        "P4",
+        f"{_STREAMS_RULES}::test_static_member_returns_with_a_bump_only_if_tasks_may_move[client_id]",
+    ),
+    Mutant(
+        "a standby task that becomes active is revoked",
+        f"{_ENGINE}/engine/rules/epochs/reconcile.py",
+        "    others = () if kind == TASK_KINDS[0] else ",
+        "    others = () if kind else ",
+        "P1",
+        f"{_STREAMS_RULES}::test_standby_task_in_another_role_is_not_revoked[activeTasks]",
+    ),
+    Mutant(
+        "a broker of 4.3 has static members of streams groups",
+        f"{_ENGINE}/engine/rules/epochs/machine.py",
+        "        if is_static and ctx.config.before_4_4 and not ctx.accepted:\n",
+        "        if is_static and False:\n",
+        "P1",
+        f"{_STREAMS_RULES}::test_older_broker_has_no_static_members",
+    ),
+    Mutant(
+        "the next member of an emptied group waits for its target",
+        f"{_ENGINE}/engine/rules/epochs/target.py",
+        "        group.target_epoch, group.target_ms = group.epoch, 0\n",
+        "        pass\n",
+        "P4",
+        f"{_STREAMS_RULES}::test_empty_group_and_its_next_target[streams-4.4-300]",
+    ),
+    Mutant(
+        "a refused join is the cause of the next bump",
+        f"{_ENGINE}/sources/explain/arrivals.py",
+        "        if before is not None and fact.member_id == (before.new_member_id or before.member_id):\n",
+        "        if before is not None:\n",
+        "P4",
+        "tests/explain/test_streams_log.py::test_a_join_is_the_cause_of_its_rebalance",
     ),
     Mutant(
         "a downgraded group has no record",
