@@ -37,7 +37,12 @@ def _agree(recorded: dict[str, Any], said: dict[str, Any]) -> bool:
 
 def test_there_are_recordings() -> None:
     """The recordings are where the tests look for them."""
-    assert [folder.name for folder in RECORDINGS] == ["kill-one", "revocation-timeout", "static-return"]
+    assert [folder.name for folder in RECORDINGS] == [
+        "kill-one",
+        "revocation-timeout",
+        "static-return",
+        "streams-static-return",
+    ]
 
 
 @every_recording
@@ -92,6 +97,23 @@ def test_without_the_overrides_of_the_group_the_session_is_the_brokers(tmp_path:
         run_.feed(line)
     expired = [v for v in run_.finish(meta.end_ms) if v.kind.value == "member_expired"]
     assert {v.timeout_ms for v in expired} == {3_000}
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_return_from_another_process_is_the_cause_of_its_bump(*, answers: bool) -> None:
+    """The request of a static streams member that returns shows the bump, whether or not answers are recorded."""
+    folder = next(folder for folder in RECORDINGS if folder.name == "streams-static-return")
+    meta = read_meta(folder / "meta.json")
+    config = config_of(meta.settings)
+    replay = LogReplay(config, epochs=meta.epoch_config(config))
+    for line in (folder / "events.jsonl").read_bytes().splitlines():
+        fields = json.loads(line)
+        unanswered = {
+            name: value for name, value in fields.items() if not name.startswith(("answer", "error", "assign"))
+        }
+        replay.feed(line if answers else json.dumps(unanswered).encode())
+    bumped = [(v.epoch, v.cause) for v in replay.finish(meta.end_ms) if v.kind.value == "epoch_bumped"]
+    assert bumped == [(2, "member_joined"), (3, "member_joined"), (4, "member_updated")]
 
 
 @pytest.mark.parametrize(

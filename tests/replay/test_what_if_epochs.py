@@ -151,7 +151,9 @@ def test_timeout_that_members_had_gives_what_the_broker_decided(folder: Path) ->
         read = replay.feed(line)
         if read is not None:
             signs.add(read)
-    (timeout_ms,) = {one.value for one in meta.overrides if one.value is not None} or {3_000}
+    kind = "streams" if folder.name.startswith("streams") else "consumer"
+    of_the_broker: int = getattr(config, f"group_{kind}_session_timeout_ms")
+    (timeout_ms,) = {one.value for one in meta.overrides if one.value is not None} or {of_the_broker}
     told = [json.loads(line)["kind"] for line in (folder / "verdicts.jsonl").read_text().splitlines()]
     answer = what_if(signs, replay.finish(meta.end_ms), [timeout_ms], replay.end_ms)
     assert answer.recorded.expirations == told.count("member_expired") > 0
