@@ -34,6 +34,14 @@ _STICKY = Protocol("sticky", "y")
 _members = st.sampled_from(["a", "b", "c", "d"])
 _groups = st.sampled_from(["g", "h"])
 _partitions = st.sampled_from([None, None, {}, {"t": (0, 1)}, {"t": (0,)}])
+_tasks = st.sampled_from(
+    [
+        {"activeTasks/0": (0, 1)},
+        {"activeTasks/0": (0,), "standbyTasks/0": (1,)},
+        {"standbyTasks/0": (0, 1)},
+        {"standbyTasks/0": (0,), "warmupTasks/0": (1,)},
+    ]
+)
 _steps = st.sampled_from([0, 0, 1, 25, 50, 299, 300, 700, 999, 1_000, 1_200, 1_500, 2_000, 6_000])
 
 
@@ -56,6 +64,8 @@ def _beats(draw: st.DrawFn, kinds: tuple[HeartbeatType, ...]) -> GroupHeartbeat:
     if draw(st.integers(0, 3)) == 0:
         fields["group_instance_id"] = draw(st.sampled_from(["i1", "i2"]))
     if fields["type"] is HeartbeatType.STREAMS and epoch >= 0:
+        if draw(st.booleans()):
+            fields["owned"], fields["assignment"] = draw(_tasks), draw(_tasks)
         fields["process_id"] = draw(st.sampled_from([None, "p", "q"]))
         fields["rack_id"] = draw(st.sampled_from([None, None, "r"]))
         fields["client_tags"] = draw(st.sampled_from([None, None, {}, {"zone": "a"}]))

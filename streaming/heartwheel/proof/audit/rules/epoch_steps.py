@@ -168,11 +168,17 @@ def _lost(had: Parts | None, assigned: Parts | None) -> Parts:
 
 def _without_new_roles(lost: Parts, assigned: Parts) -> Parts:
     """Leave out the standby and warm-up tasks that the member has as tasks of another kind from now on."""
-    given = {(kind, part) for tasks, parts in assigned.items() for kind in [tasks.rpartition("/")[2]] for part in parts}
+    given = {
+        (subtopology, part)
+        for tasks, parts in assigned.items()
+        for kind, _, subtopology in [tasks.partition("/")]
+        for part in parts
+        if kind in ("activeTasks", "standbyTasks", "warmupTasks")
+    }
     kept = {}
     for tasks, parts in lost.items():
-        is_active = tasks.startswith("activeTasks/")
-        kept[tasks] = tuple(part for part in parts if is_active or (tasks.rpartition("/")[2], part) not in given)
+        kind, _, subtopology = tasks.partition("/")
+        kept[tasks] = tuple(part for part in parts if kind == "activeTasks" or (subtopology, part) not in given)
     return {tasks: parts for tasks, parts in kept.items() if parts}
 
 
