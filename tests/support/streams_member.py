@@ -26,16 +26,28 @@ class StreamsMember:
         source: the topic that is copied.
         sink: where to.
         poll_ms: how long it may go without a poll, and may take to give tasks back, ms.
+        instance_id: makes its member a static one, from Kafka 4.4 on.
+        jars: the sets of jars that it is made of.
     """
 
     def __init__(
-        self, bootstrap: str, application: str, client: str, folder: Path, *, source: str, sink: str, poll_ms: int
+        self,
+        bootstrap: str,
+        application: str,
+        client: str,
+        folder: Path,
+        *,
+        source: str,
+        sink: str,
+        poll_ms: int,
+        instance_id: str | None = None,
+        jars: tuple[str, str] = ("streams", "broker"),
     ) -> None:
         (bridge,) = Path(pyspark.__file__).parent.glob("jars/py4j-*.jar")
-        jars = [*fetch_jars("streams"), *fetch_jars("broker")]
+        files = [file for each in jars for file in fetch_jars(each)]
         port, token, self._process = launch_gateway(
             jarpath=str(bridge),
-            classpath=":".join(map(str, jars)),
+            classpath=":".join(map(str, files)),
             javaopts=_JVM_FLAGS,
             java_path=str(find_java()),
             die_on_exit=True,
@@ -57,6 +69,7 @@ class StreamsMember:
             "state.dir": str(folder / client),
             "default.key.serde": serde,
             "default.value.serde": serde,
+            **({} if instance_id is None else {"main.consumer.group.instance.id": instance_id}),
         }.items():
             settings.put(name, value)
         topology = jvm.org.apache.kafka.streams.StreamsBuilder()
@@ -68,6 +81,11 @@ class StreamsMember:
     def state(self) -> str:
         """Its state, by the name that Kafka Streams gives it: RUNNING once it has tasks."""
         return str(self._streams.state().toString())
+
+    def close(self) -> None:
+        """Close it in order, and end its process: a static member leaves for a while."""
+        self._streams.close()
+        self.kill()
 
     def kill(self) -> None:
         """Kill it, as a crash would, and let go of its pipes."""

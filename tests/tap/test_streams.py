@@ -12,6 +12,7 @@ import pytest
 
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.client import admin_client
 from support.both_sides import BothSides
 from support.job import Job, Topics, running, wait_for
@@ -60,29 +61,57 @@ class World(NamedTuple):
         return next(iter(ids), "")
 
 
-def _member(stack: ExitStack, broker: EmbeddedKafka, client: str, folder: Path) -> StreamsMember:
+class Version(NamedTuple):
+    """A version of Kafka: its name in the settings, its sets of jars, and whether the members are static."""
+
+    name: str
+    broker: str
+    streams: str
+    static: bool
+
+
+def _member(stack: ExitStack, broker: EmbeddedKafka, version: Version, client: str, folder: Path) -> StreamsMember:
     member = StreamsMember(
-        broker.bootstrap, APPLICATION, client, folder, source="words", sink="copies", poll_ms=POLL_MS
+        broker.bootstrap,
+        APPLICATION,
+        client,
+        folder,
+        source="words",
+        sink="copies",
+        poll_ms=POLL_MS,
+        instance_id=f"instance-{client}" if version.static else None,
+        jars=(version.streams, version.broker),
     )
     stack.callback(member.kill)
     wait_for(lambda: member.state == "RUNNING", f"{client} to have tasks")
     return member
 
 
-@pytest.fixture(scope="module")
-def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
-    """Run a broker with a tap, the job, and two instances of an application."""
+@pytest.fixture(
+    scope="module",
+    params=[
+        Version("4.3", "broker-4.3", "streams-4.3", static=False),
+        Version("4.4", "broker", "streams", static=True),
+    ],
+    ids=["4.3.1", "4.4.0"],
+)
+def world(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """Run a broker with a tap, the job, and two instances of an application; static members where there are any."""
+    version: Version = request.param
     folder = tmp_path_factory.mktemp("streams")
     with ExitStack() as stack:
-        broker = stack.enter_context(EmbeddedKafka(folder / "broker", config=CONFIG, request_log=True))
+        jars = fetch_jars(version.broker)
+        broker = stack.enter_context(EmbeddedKafka(folder / "broker", config=CONFIG, jars=jars, request_log=True))
         topics = Topics(broker.bootstrap, lambda name: name)
         with admin_client(broker.bootstrap) as admin:
             admin.create_topics({name: {"num_partitions": 4} for name in ("words", "copies")})
-        job = stack.enter_context(running(topics, folder / "checkpoint", *RULES))
+        job = stack.enter_context(
+            running(topics, folder / "checkpoint", *RULES, f"coordinator.kafka_version={version.name}")
+        )
         tap = stack.enter_context(TapProcess(job, broker, 1, "tap", folder))
         # The second one comes when the first has all tasks, which then has to give some back.
-        first = _member(stack, broker, "copier-a", folder)
-        second = _member(stack, broker, "copier-b", folder)
+        first = _member(stack, broker, version, "copier-a", folder)
+        second = _member(stack, broker, version, "copier-b", folder)
         job.until_live()
         yield World(job, tap, (first, second), BothSides([broker], job, [APPLICATION]))
 
