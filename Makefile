@@ -7,14 +7,15 @@ VENV ?= $(if $(SPARK),.venv-spark-$(SPARK),.venv)
 ARGS ?=
 MINUTES ?= 5
 SUPPLY ?= .venv-supply
-LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-watch.lock
+RELEASE ?= .venv-release
+LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requirements-watch.lock requirements-release.lock
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .PHONY: help setup classes demo test proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
-  audit-deps sbom pin-images manifests
+  audit-deps sbom dist pin-images manifests
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -160,11 +161,13 @@ lock: ## pin every dependency anew (needs uv); LOCK_ARGS="--upgrade" takes newer
 	@$(COMPILE_GROUP) --group build --output-file requirements-build.lock
 	@$(COMPILE_GROUP) --group supply --output-file requirements-supply.lock
 	@$(COMPILE) --constraints requirements.lock --extra page --output-file requirements-watch.lock
+	@$(COMPILE_GROUP) --group release --output-file requirements-release.lock
 
 $(SUPPLY)/.installed: requirements-supply.lock
-	@$(PYTHON) -m venv $(SUPPLY)
-	@$(SUPPLY)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps \
-	  --only-binary :all: -r requirements-supply.lock
+$(RELEASE)/.installed: requirements-release.lock
+$(SUPPLY)/.installed $(RELEASE)/.installed:
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -q --disable-pip-version-check --require-hashes --no-deps --only-binary :all: -r $<
 	@touch $@
 
 # pip-audit asks a public service of advisories; what it cannot ask it must not call clean.
@@ -187,10 +190,21 @@ sbom: $(STAMP) $(SUPPLY)/.installed ## what is in it, as CycloneDX: the installe
 	@$(BIN)/python -m heartwheel.kafka.broker.sbom artifacts/sbom.cdx.json
 	@echo 'written: artifacts/sbom.cdx.json'
 
+# The same commit gives the same bytes: every time in them is the commit's.
+dist: sbom $(RELEASE)/.installed ## wheels, sources, SBOM and checksums of the last commit, in dist/; checked as an index checks them
+	@test -z "$$(git status --porcelain)" || \
+	  { echo 'error: the folder differs from the last commit'; echo 'hint: commit or stash what git status shows'; exit 1; } >&2
+	@rm -rf dist
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct); export SOURCE_DATE_EPOCH; \
+	for folder in . streaming/beats; do (cd $$folder && $(abspath $(BIN))/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done >/dev/null 2>&1
+	@cp artifacts/sbom.cdx.json dist/
+	@$(RELEASE)/bin/twine check --strict dist/*.whl dist/*.tar.gz
+	@cd dist && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
+
 # Needs Docker and a registry. A tag may be given to other bytes, a digest cannot.
 pin-images: ## write the digests that the tags of docker/images.env have now
 	@docker/pin_images.sh docker/images.env
 
 clean: ## remove what was built; checkpoints and the jar cache stay
-	@rm -rf $(VENV) .venv-spark-* $(SUPPLY) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) .venv-spark-* $(SUPPLY) $(RELEASE) node_modules build dist artifacts spark-warehouse metastore_db .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find wheel streaming tests -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -15,7 +15,10 @@ from packaging.version import Version
 ROOT = Path(__file__).parents[2]
 LOCKS = {
     name: (ROOT / name).read_text(encoding="utf-8")
-    for name in ("requirements.lock", *(f"requirements-{part}.lock" for part in ("build", "supply", "watch")))
+    for name in (
+        "requirements.lock",
+        *(f"requirements-{part}.lock" for part in ("build", "supply", "watch", "release")),
+    )
 }
 LOCK = LOCKS["requirements.lock"]
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -49,9 +52,9 @@ def test_every_requirement_is_pinned(text: str) -> None:
     assert requirement.specifier.contains(PINS[canonicalize_name(requirement.name)])
 
 
-@pytest.mark.parametrize("group", ["build", "supply"])
+@pytest.mark.parametrize("group", ["build", "supply", "release"])
 def test_every_group_is_pinned_in_its_lock(group: str) -> None:
-    """What builds and what audits has a lock of its own, with everything that is asked for."""
+    """What builds, what audits and what releases has a lock of its own, with everything that is asked for."""
     pins = pins_of(LOCKS[f"requirements-{group}.lock"])
     for requirement in map(Requirement, PROJECT["dependency-groups"][group]):
         assert requirement.specifier.contains(pins[canonicalize_name(requirement.name)])

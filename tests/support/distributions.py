@@ -19,14 +19,19 @@ FOLDERS = {"heartwheel": ROOT, "heartwheel-beats": ROOT / "streaming" / "beats"}
 """The folder of each distribution."""
 
 
-def build(folder: Path, into: Path) -> tuple[Path, Path]:
+def build(folder: Path, into: Path, **environment: str) -> tuple[Path, Path]:
     """Build a distribution, with the build tools of the lock and without an index.
+
+    Args:
+        folder: where its pyproject.toml is.
+        into: where the files go.
+        environment: variables of the build.
 
     Returns:
         The wheel and the source distribution.
     """
     command = [sys.executable, "-m", "hatchling", "build", "-d", str(into)]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    subprocess.run(command, cwd=folder, env=os.environ | environment, check=True, capture_output=True)
     return next(into.glob("*.whl")), next(into.glob("*.tar.gz"))
 
 
