@@ -196,7 +196,9 @@ dist: sbom $(RELEASE)/.installed ## wheels, sources, SBOM and checksums of the l
 	  { echo 'error: the folder differs from the last commit'; echo 'hint: commit or stash what git status shows'; exit 1; } >&2
 	@rm -rf dist
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct); export SOURCE_DATE_EPOCH; \
-	for folder in . streaming/beats; do (cd $$folder && $(abspath $(BIN))/python -m hatchling build -d $(CURDIR)/dist) || exit 1; done >/dev/null 2>&1
+	for folder in . streaming/beats; do \
+	  log=$$(cd $$folder && $(abspath $(BIN))/python -m hatchling build -d $(CURDIR)/dist 2>&1) || { echo "$$log" >&2; exit 1; }; \
+	done
 	@cp artifacts/sbom.cdx.json dist/
 	@$(RELEASE)/bin/twine check --strict dist/*.whl dist/*.tar.gz
 	@cd dist && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
