@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+import zipfile
 from importlib import metadata
 from pathlib import Path
 
@@ -39,6 +40,15 @@ def test_lock_of_the_jars_is_installed_with_the_package() -> None:
     assert spec is not None
     assert spec.origin is not None
     assert Path(spec.origin).with_name("jars.lock").is_file()
+
+
+def test_editable_installation_copies_no_module(tmp_path: Path) -> None:
+    """After `make setup` the folders of the project are imported: a copy would hide what is changed in them."""
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel:editable", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    (built,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(built) as wheel:
+        assert {name for name in wheel.namelist() if ".dist-info/" not in name} == {"_heartwheel.pth"}
 
 
 def _installed(package: str) -> bool:
