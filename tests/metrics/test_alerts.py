@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from heartwheel.readers.canary.judge import CanaryOutcome
-from heartwheel.readers.metrics.catalogue import CATALOGUE, MetricKind
+from heartwheel.readers.metrics.catalogue import CATALOGUE
+from heartwheel.readers.metrics.metric import MetricKind
 
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"

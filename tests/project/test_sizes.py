@@ -17,7 +17,6 @@ LONG_FILES = {
     "proof/audit/audit.py",
     "proof/audit/rules/requests.py",
     "proof/audit/timeline.py",
-    "readers/metrics/catalogue.py",
     "sources/tap/run.py",
     "streaming/beats/heartwheel_beats/beating.py",
     "wheel/timing_wheel/wheel.py",

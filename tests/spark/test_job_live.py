@@ -18,7 +18,9 @@ from heartwheel.kafka.readback import LogRecord
 from heartwheel.readers.canary import Canary
 from heartwheel.readers.canary.judge import CanaryOutcome
 from heartwheel.readers.canary.plan import groups_of
-from heartwheel.readers.metrics.catalogue import CATALOGUE, GROUP_TROUBLE, GROUPS_IN_TROUBLE, MetricKind
+from heartwheel.readers.metrics.catalogue import CATALOGUE
+from heartwheel.readers.metrics.catalogue.verdicts import GROUP_TROUBLE, GROUPS_IN_TROUBLE
+from heartwheel.readers.metrics.metric import MetricKind
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from heartwheel.readers.canary.judge import CanaryOutcome, JudgedOutcome
 from heartwheel.readers.canary.plan import Probe
 from heartwheel.readers.live.canary_figures import CanaryFigures
-from heartwheel.readers.metrics import catalogue
+from heartwheel.readers.metrics.catalogue import canary as about_canary
 from heartwheel.readers.metrics.families import counter, family, histogram
 from heartwheel.readers.metrics.verdicts import lateness_buckets
 
@@ -26,8 +26,8 @@ class CanaryCollector(Collector):
 
     def __init__(self, registry: CollectorRegistry, *, objective_ms: int) -> None:
         self._figures: Callable[[], CanaryFigures] | None = None
-        self._probes = counter(catalogue.CANARY_PROBES, registry, values=CanaryOutcome)
-        self._lateness = histogram(catalogue.CANARY_LATENESS, registry, buckets=lateness_buckets(objective_ms))
+        self._probes = counter(about_canary.CANARY_PROBES, registry, values=CanaryOutcome)
+        self._lateness = histogram(about_canary.CANARY_LATENESS, registry, buckets=lateness_buckets(objective_ms))
         registry.register(self)
 
     def watch(self, figures: Callable[[], CanaryFigures]) -> None:
@@ -48,6 +48,6 @@ class CanaryCollector(Collector):
         """Return the figures for `prometheus_client`; none while no canary is watched."""
         if self._figures is not None:
             figures = self._figures()
-            yield family(catalogue.CANARY_PENDING, figures.pending)
-            yield family(catalogue.CANARY_HEARTBEATS, figures.beats)
-            yield family(catalogue.CANARY_UNANSWERED, figures.unknown)
+            yield family(about_canary.CANARY_PENDING, figures.pending)
+            yield family(about_canary.CANARY_HEARTBEATS, figures.beats)
+            yield family(about_canary.CANARY_UNANSWERED, figures.unknown)

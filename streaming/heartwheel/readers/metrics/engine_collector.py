@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from heartwheel.engine.rules.answer import Answer
 from heartwheel.engine.rules.model import GroupState
 from heartwheel.readers.live.topic_rows import TopicRow
-from heartwheel.readers.metrics import catalogue
+from heartwheel.readers.metrics.catalogue import shards as about_shards
 from heartwheel.readers.metrics.families import family
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.status import StatusRow
@@ -49,10 +49,10 @@ class EngineCollector(Collector):
 
 
 def _by_shard(rows: Sequence[StatusRow]) -> Iterator[Family]:
-    yield family(catalogue.MEMBERS, {str(row.shard): row.members for row in rows})
-    yield family(catalogue.CLOCK, {str(row.shard): row.clock_ms / 1000 for row in rows if row.clock_ms >= 0})
-    yield family(catalogue.CLOCK_HELD, {str(row.shard): row.held for row in rows})
-    yield family(catalogue.STATE_BYTES, {str(row.shard): row.state_bytes for row in rows})
+    yield family(about_shards.MEMBERS, {str(row.shard): row.members for row in rows})
+    yield family(about_shards.CLOCK, {str(row.shard): row.clock_ms / 1000 for row in rows if row.clock_ms >= 0})
+    yield family(about_shards.CLOCK_HELD, {str(row.shard): row.held for row in rows})
+    yield family(about_shards.STATE_BYTES, {str(row.shard): row.state_bytes for row in rows})
 
 
 def _sums(rows: Sequence[StatusRow]) -> Iterator[Family]:
@@ -65,15 +65,16 @@ def _sums(rows: Sequence[StatusRow]) -> Iterator[Family]:
         states.update(row.groups_by_state)
         kinds.update(row.groups_by_kind)
         timers.update({str(number): level.entries for number, level in enumerate(row.wheel)})
-    yield family(catalogue.GROUPS, states)
-    yield family(catalogue.GROUPS_BY_KIND, kinds)
-    yield family(catalogue.WHEEL_TIMERS, timers)
-    yield family(catalogue.WHEEL_MOVES, sum(row.wheel_moves for row in rows))
-    yield family(catalogue.WHEEL_FIRES, sum(row.wheel_fires for row in rows))
-    yield family(catalogue.HEARTBEATS, totals["records"])
+    yield family(about_shards.GROUPS, states)
+    yield family(about_shards.GROUPS_BY_KIND, kinds)
+    yield family(about_shards.WHEEL_TIMERS, timers)
+    yield family(about_shards.WHEEL_MOVES, sum(row.wheel_moves for row in rows))
+    yield family(about_shards.WHEEL_FIRES, sum(row.wheel_fires for row in rows))
+    yield family(about_shards.HEARTBEATS, totals["records"])
     yield family(
-        catalogue.REQUEST_ERRORS, {answer.value: totals[f"answer_{answer}"] for answer in Answer if answer not in _FINE}
+        about_shards.REQUEST_ERRORS,
+        {answer.value: totals[f"answer_{answer}"] for answer in Answer if answer not in _FINE},
     )
-    yield family(catalogue.REJECTS, {cause.value: totals[f"rejected_{cause}"] for cause in RejectCause})
-    yield family(catalogue.CLOCK_STEPS_BACK, sum(totals[name] for name in _STEPS_BACK))
-    yield family(catalogue.STRAY_GROUPS, sum(len(row.strays) for row in rows))
+    yield family(about_shards.REJECTS, {cause.value: totals[f"rejected_{cause}"] for cause in RejectCause})
+    yield family(about_shards.CLOCK_STEPS_BACK, sum(totals[name] for name in _STEPS_BACK))
+    yield family(about_shards.STRAY_GROUPS, sum(len(row.strays) for row in rows))

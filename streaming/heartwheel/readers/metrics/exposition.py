@@ -14,8 +14,8 @@ from prometheus_client.registry import Collector
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.live.trouble import GroupsInTrouble
-from heartwheel.readers.metrics import catalogue
 from heartwheel.readers.metrics.canary_collector import CanaryCollector
+from heartwheel.readers.metrics.catalogue import job as about_job
 from heartwheel.readers.metrics.engine_collector import EngineCollector
 from heartwheel.readers.metrics.families import family
 from heartwheel.readers.metrics.job_collector import JobCollector
@@ -113,4 +113,4 @@ class _LinkCollector(Collector):
 
     def collect(self) -> Iterable[Family]:
         if self.linked is not None:
-            yield family(catalogue.KAFKA_UP, self.linked)
+            yield family(about_job.KAFKA_UP, self.linked)

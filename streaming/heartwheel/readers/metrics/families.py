@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 
-from heartwheel.readers.metrics.catalogue import Metric, MetricKind
+from heartwheel.readers.metrics.metric import Metric, MetricKind
 
 
 def counter(metric: Metric, registry: CollectorRegistry, *, values: Iterable[str] = ()) -> Counter:

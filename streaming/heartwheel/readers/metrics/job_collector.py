@@ -9,7 +9,9 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.readers.metrics import catalogue
+from heartwheel.readers.metrics.catalogue import job as about_job
+from heartwheel.readers.metrics.catalogue import time as about_time
+from heartwheel.readers.metrics.catalogue import verdicts as about_verdicts
 from heartwheel.readers.metrics.families import family, histogram
 from heartwheel.wire.job import BatchFigures, JobRow, Phase
 
@@ -26,7 +28,7 @@ class JobCollector(Collector):
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.row: JobRow | None = None
-        self._durations = histogram(catalogue.BATCH_DURATION, registry, buckets=BATCH_BUCKETS_S)
+        self._durations = histogram(about_job.BATCH_DURATION, registry, buckets=BATCH_BUCKETS_S)
         self._counted: BatchFigures | None = None
         registry.register(self)
 
@@ -43,29 +45,29 @@ class JobCollector(Collector):
         if row is not None:
             yield from _standing(row)
             if row.last_batch is not None:
-                yield family(catalogue.LAST_BATCH, row.last_batch.ended_ms / 1000)
-                yield family(catalogue.BACKLOG, row.last_batch.behind)
+                yield family(about_job.LAST_BATCH, row.last_batch.ended_ms / 1000)
+                yield family(about_job.BACKLOG, row.last_batch.behind)
 
 
 def _standing(row: JobRow) -> Iterator[Family]:
-    yield family(catalogue.JOB_INFO, {row.version: 1})
-    yield family(catalogue.JOB_PHASE, {phase.value: phase is row.phase for phase in Phase})
-    yield family(catalogue.JOB_START, row.started_ms / 1000)
-    yield family(catalogue.JOB_REPORTED, row.at_ms / 1000)
-    yield family(catalogue.SHARDS, row.shards)
-    yield family(catalogue.TRIGGER_INTERVAL, row.trigger_interval_ms / 1000)
-    yield family(catalogue.LATENESS_OBJECTIVE, row.lateness_objective_ms / 1000)
-    yield family(catalogue.BATCHES, row.batches)
-    yield family(catalogue.FAULTS, row.faults)
-    yield family(catalogue.STANDING, row.standing)
-    yield family(catalogue.OUTAGES, row.outages)
-    yield family(catalogue.SESSIONS_RENEWED, row.sessions_renewed)
-    yield family(catalogue.UNTIMED, row.untimed)
-    yield family(catalogue.STEPPED_BACK, row.stepped_back_ms / 1000)
+    yield family(about_job.JOB_INFO, {row.version: 1})
+    yield family(about_job.JOB_PHASE, {phase.value: phase is row.phase for phase in Phase})
+    yield family(about_job.JOB_START, row.started_ms / 1000)
+    yield family(about_job.JOB_REPORTED, row.at_ms / 1000)
+    yield family(about_job.SHARDS, row.shards)
+    yield family(about_job.TRIGGER_INTERVAL, row.trigger_interval_ms / 1000)
+    yield family(about_verdicts.LATENESS_OBJECTIVE, row.lateness_objective_ms / 1000)
+    yield family(about_job.BATCHES, row.batches)
+    yield family(about_job.FAULTS, row.faults)
+    yield family(about_time.STANDING, row.standing)
+    yield family(about_time.OUTAGES, row.outages)
+    yield family(about_time.SESSIONS_RENEWED, row.sessions_renewed)
+    yield family(about_time.UNTIMED, row.untimed)
+    yield family(about_time.STEPPED_BACK, row.stepped_back_ms / 1000)
     if row.ticker is not None:
-        yield family(catalogue.TICK_LAG, row.ticker.lag_ms / 1000)
-        yield family(catalogue.TICKLESS, row.ticker.silent_count)
+        yield family(about_time.TICK_LAG, row.ticker.lag_ms / 1000)
+        yield family(about_time.TICKLESS, row.ticker.silent_count)
         if row.ticker.skew_ms is not None:
-            yield family(catalogue.BROKER_SKEW, row.ticker.skew_ms / 1000)
+            yield family(about_time.BROKER_SKEW, row.ticker.skew_ms / 1000)
         reasons = {each.reason for each in row.ticker.silent} | ({row.ticker.reason} - {""})
-        yield family(catalogue.TICKLESS_WHY, dict.fromkeys(sorted(reasons), 1))
+        yield family(about_time.TICKLESS_WHY, dict.fromkeys(sorted(reasons), 1))

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
-from heartwheel.readers.metrics import catalogue
+from heartwheel.readers.metrics.catalogue import job as about_job
 from heartwheel.readers.metrics.families import family
 
 _PROC: Final = Path("/proc")
@@ -41,7 +41,7 @@ class MemoryCollector(Collector):
         parts: Counter[str] = Counter()
         for process in _family_of(self._pid, list(_processes(self._proc))):
             parts[_part_of(process, self._pid)] += process.resident_bytes
-        yield family(catalogue.MEMORY, parts)
+        yield family(about_job.MEMORY, parts)
 
 
 def _part_of(process: _Process, driver: int) -> str:

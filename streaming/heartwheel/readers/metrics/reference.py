@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from heartwheel.readers.metrics.catalogue import SECTIONS, Metric
+from heartwheel.readers.metrics.catalogue import SECTIONS
+from heartwheel.readers.metrics.metric import Metric
 
 BEGIN: Final = "<!-- made by python -m heartwheel.readers.metrics.reference -->"
 """The line before the reference."""

@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from heartwheel.readers.live.trouble import GroupsInTrouble
-from heartwheel.readers.metrics import catalogue
+from heartwheel.readers.metrics.catalogue import verdicts as about_verdicts
 from heartwheel.readers.metrics.families import family
 
 
@@ -31,7 +31,7 @@ class TroubleCollector(Collector):
         if not found.known:
             return
         yield family(
-            catalogue.GROUP_TROUBLE,
+            about_verdicts.GROUP_TROUBLE,
             {(each.group_id, trouble.kind.value): 1.0 for each in found.groups for trouble in each.troubles},
         )
-        yield family(catalogue.GROUPS_IN_TROUBLE, found.count)
+        yield family(about_verdicts.GROUPS_IN_TROUBLE, found.count)

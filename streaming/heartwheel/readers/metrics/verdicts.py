@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from heartwheel.readers.live.seen import Seen
 from heartwheel.readers.live.topic_rows import TopicRow
-from heartwheel.readers.metrics import catalogue
+from heartwheel.readers.metrics.catalogue import verdicts as about_verdicts
 from heartwheel.readers.metrics.families import counter, histogram
 from heartwheel.readers.metrics.groups import GroupLabels
 from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
@@ -51,12 +51,12 @@ class VerdictCounters:
         self._canary_prefix, self._since_ms = canary_prefix, since_ms
         self._labels = GroupLabels(groups_max)
         self._seen = Seen(_IDS_MAX)
-        self._expirations = counter(catalogue.EXPIRATIONS, registry, values=ENGINE_REASONS)
-        self._group_expirations = counter(catalogue.GROUP_EXPIRATIONS, registry)
-        self._lateness = histogram(catalogue.LATENESS, registry, buckets=lateness_buckets(objective_ms))
-        self._rebalances = counter(catalogue.REBALANCES, registry, values=Cause)
-        self._group_rebalances = counter(catalogue.GROUP_REBALANCES, registry)
-        self._durations = histogram(catalogue.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
+        self._expirations = counter(about_verdicts.EXPIRATIONS, registry, values=ENGINE_REASONS)
+        self._group_expirations = counter(about_verdicts.GROUP_EXPIRATIONS, registry)
+        self._lateness = histogram(about_verdicts.LATENESS, registry, buckets=lateness_buckets(objective_ms))
+        self._rebalances = counter(about_verdicts.REBALANCES, registry, values=Cause)
+        self._group_rebalances = counter(about_verdicts.GROUP_REBALANCES, registry)
+        self._durations = histogram(about_verdicts.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
 
     def apply(self, rows: Sequence[TopicRow]) -> None:
         """Count new verdicts in rows of the topics; other rows are ignored."""

@@ -1,0 +1,30 @@
+"""Every metric: name, kind, labels, meaning, and a sample line.
+
+Prometheus gets exactly the metrics listed here (tests/metrics). Tests compare docs/metrics.md, the alerts and the
+Grafana dashboard with this list.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Final
+
+from heartwheel.readers.metrics.catalogue import canary, job, shards, time, verdicts
+from heartwheel.readers.metrics.metric import Metric
+
+
+def _metrics_of(module: ModuleType) -> tuple[Metric, ...]:
+    return tuple(each for each in vars(module).values() if isinstance(each, Metric))
+
+
+SECTIONS: Final = {
+    "Verdicts": _metrics_of(verdicts),
+    "Shards": _metrics_of(shards),
+    "Job": _metrics_of(job),
+    "Time": _metrics_of(time),
+    "Canary": _metrics_of(canary),
+}
+"""The metrics by subject."""
+
+CATALOGUE: Final = tuple(metric for section in SECTIONS.values() for metric in section)
+"""Every metric."""
