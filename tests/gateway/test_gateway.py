@@ -274,7 +274,7 @@ def test_wrong_tokens_leave_a_line(
             client.post("/beat/g/m", headers={"authorization": f"Bearer guess-number-{number}"})
         client.post("/beat/g/m")
     (line,) = [record.getMessage() for record in caplog.records if "token" in record.getMessage()]
-    assert line == "127.0.0.1: token missing or unknown (1 such request since the last line)"
+    assert line == "127.0.0.1: token missing or unknown (since the last line: 1)"
     assert "guess-number" not in caplog.text
     assert kafka.events == []
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from heartwheel.base.rare_log import RareLog
 from heartwheel.readers.http_server.connection import Connection
 from heartwheel.readers.http_server.connections import Connections
 
@@ -46,7 +47,7 @@ class Acceptor:
     ) -> None:
         self._listening, self._factory, self._connections, self._tls = listening, factory, connections, tls
         self._opening: set[asyncio.Task[None]] = set()
-        self._failed, self._logged_s = 0, float("-inf")
+        self._failed = RareLog(_log, LOG_S)
         listening.setblocking(False)
         self._tasks = [asyncio.create_task(self._accept()), asyncio.create_task(self._sweep())]
 
@@ -65,17 +66,11 @@ class Acceptor:
             try:
                 accepted, address = await loop.sock_accept(self._listening)
             except OSError as error:
-                self._note(error)
+                why = error.strerror or error
+                self._failed.warning("connections could not be accepted: %s (since the last line: %d)", why)
                 await asyncio.sleep(_PAUSE_S)  # out of files, the kernel would report it again at once
                 continue
             self._take(accepted, address)
-
-    def _note(self, error: OSError) -> None:
-        self._failed += 1
-        now = time.monotonic()
-        if now - self._logged_s >= LOG_S:
-            _log.warning("connections could not be accepted, %d times: %s", self._failed, error.strerror or error)
-            self._failed, self._logged_s = 0, now
 
     def _take(self, accepted: socket.socket, address: Any) -> None:
         ending = _Ending(accepted)

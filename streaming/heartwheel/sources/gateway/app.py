@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from starlette.types import Receive, Scope, Send
 
 from heartwheel.base.phrases import count
+from heartwheel.base.rare_log import RareLog
 from heartwheel.readers.http_server.bodies import read_body
 from heartwheel.readers.http_server.connections import Network
 from heartwheel.readers.http_server.guard import PATH_BYTES_MAX, QUERY_BYTES_MAX
@@ -84,7 +85,7 @@ class GatewayApp:
     ) -> None:
         self._publisher, self._hosts, self._sessions = publisher, hosts, sessions
         self._bounds, self._pace, self._tokens, self._proxies = bounds, pace, tokens, proxies
-        self._refused, self._refused_logged_s = 0, float("-inf")
+        self._refused = RareLog(_log, REFUSED_LOG_S)
         self._registry = CollectorRegistry()
         self._records = Counter(
             "heartwheel_gateway_records",
@@ -215,19 +216,12 @@ class GatewayApp:
         scheme, _, token = header(scope, "authorization").partition(" ")
         groups = self._tokens.groups_of(token.strip()) if scheme.lower() == "bearer" else None
         if groups is None:
-            self._log_refused(client_of(scope, self._proxies))
+            client = client_of(scope, self._proxies)
+            self._refused.warning("%s: token missing or unknown (since the last line: %d)", client)
             raise RequestError(
                 401, "the token is missing or unknown", "send Authorization: Bearer TOKEN, of gateway.access_file"
             )
         return groups
-
-    def _log_refused(self, client: str) -> None:
-        self._refused += 1
-        if time.monotonic() - self._refused_logged_s < REFUSED_LOG_S:
-            return
-        requests = count(self._refused, "such request")
-        _log.warning("%s: token missing or unknown (%s since the last line)", client, requests)
-        self._refused, self._refused_logged_s = 0, time.monotonic()
 
 
 def _allow(groups: frozenset[str], records: Sequence[BeatRecord]) -> None:
