@@ -54,6 +54,18 @@ def test_a_taken_port_is_told_before_a_broker_is_started(
             assert f"the dashboard cannot listen on 127.0.0.1:{port}" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("duration", "hint"), [("5", "write 5s for seconds"), ("soon", "a duration")])
+def test_duration_without_its_unit_is_wrong_usage(
+    duration: str, hint: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A length without a unit is refused under the option's own name, before anything is fetched."""
+    monkeypatch.setattr(demo, "fetch_shown", lambda _which: pytest.fail("it goes on"))
+    assert run(["demo", "--duration", duration]) == 2
+    err = capsys.readouterr().err
+    assert "'--duration'" in err
+    assert hint in err
+
+
 def _command(folder: Path, *more: str) -> list[str]:
     return [sys.executable, "-m", "heartwheel", "demo", "--folder", str(folder), *SMALL, *more]
 

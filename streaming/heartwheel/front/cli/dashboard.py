@@ -12,24 +12,20 @@ from rich.text import Text
 from heartwheel.base.addresses import is_loopback
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
 from heartwheel.front.cli.signals import stopped_by_signals
 from heartwheel.settings import DashboardSettings
 
 
 def dashboard(
     *,
-    host: Annotated[str | None, typer.Option(help="Where to listen (dashboard.host).")] = None,
-    port: Annotated[int | None, typer.Option(help="The port; 0 takes any that is free (dashboard.port).")] = None,
+    host: HostFlag = None,
+    port: PortFlag = None,
     canary: Annotated[
         bool | None,
         typer.Option("--canary/--no-canary", help="Send members that fall silent on schedule (canary.enabled)."),
     ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="A host name that requests may use (dashboard.allow_hosts); can be repeated."
-        ),
-    ] = None,
+    allow_host: AllowHostFlag = None,
     insecure: Annotated[
         bool | None,
         typer.Option("--insecure", help="Let others in without a login (dashboard.insecure)."),
@@ -56,11 +52,8 @@ def dashboard(
         config,
         set_,
         kafka__bootstrap_servers=bootstrap_servers,
-        dashboard__host=host,
-        dashboard__port=port,
-        dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
-        dashboard__insecure="true" if insecure else None,
         canary__enabled=None if canary is None else str(canary).lower(),
+        **listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure),
     ).settings
     log_access(settings.dashboard)
     # The Kafka client logs at length that a broker is away; the page says it in one sentence.

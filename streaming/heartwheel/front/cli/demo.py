@@ -18,6 +18,7 @@ from heartwheel.front.cli.demo_place import check_port, dashboard_of, demo_gatew
 from heartwheel.front.cli.demo_real import REAL_DEFAULTS, run_real, show_real
 from heartwheel.front.cli.demo_screen import DemoScreen
 from heartwheel.front.cli.feed import feed_plan
+from heartwheel.front.cli.options import parsed_duration
 from heartwheel.front.cli.progress import fetch_shown, phase
 from heartwheel.front.cli.signals import stopped_by_signals
 from heartwheel.front.cli.topic_specs import topic_specs
@@ -43,7 +44,10 @@ _FINDINGS_SHOWN: Final = 20
 def demo(
     *,
     duration: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Feed for so long, then judge, such as 60s; else until Ctrl-C.")
+        int | None,
+        typer.Option(
+            parser=parsed_duration, metavar="TIME", help="Feed for so long, then judge, such as 60s; else until Ctrl-C."
+        ),
     ] = None,
     json: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the outcome there, for machines.")

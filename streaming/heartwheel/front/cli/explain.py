@@ -28,6 +28,7 @@ from heartwheel.front.cli.explain_output import (
 )
 from heartwheel.front.cli.explain_page import page_settings, show_page
 from heartwheel.front.cli.extras import require
+from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
@@ -79,15 +80,10 @@ def explain(
     ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")] = False,
     page: Annotated[bool, typer.Option("--page", help="Show it in a browser, until Ctrl-C.")] = False,
-    host: Annotated[str | None, typer.Option(help="With --page: where to listen (dashboard.host).")] = None,
-    port: Annotated[
-        int | None, typer.Option(help="With --page: the port; 0 takes any that is free (dashboard.port).")
-    ] = None,
+    host: HostFlag = None,
+    port: PortFlag = None,
     open_: Annotated[bool, typer.Option("--open", help="With --page: open it in a browser.")] = False,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="With --page: a host name that requests may use; can be repeated."),
-    ] = None,
+    allow_host: AllowHostFlag = None,
     insecure: Annotated[
         bool | None, typer.Option("--insecure", help="With --page: let others in without a login.")
     ] = None,

@@ -13,6 +13,7 @@ from rich.text import Text
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.console import load, stderr, stdout
 from heartwheel.front.cli.explain_output import check_found, say_what_was_read, say_zone
+from heartwheel.front.cli.options import listening
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,10 +38,7 @@ def page_settings(
     return load(
         config,
         set_,
-        dashboard__host=host,
-        dashboard__port=port,
-        dashboard__allow_hosts=",".join(allow_host) if allow_host else None,
-        dashboard__insecure="true" if insecure else None,
+        **listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure),
     ).settings
 
 

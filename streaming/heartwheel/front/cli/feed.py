@@ -24,7 +24,8 @@ from heartwheel.front.cli.console import (
     stderr,
     stdout,
 )
-from heartwheel.settings import Settings, format_duration, parse_duration_ms
+from heartwheel.front.cli.options import parsed_duration
+from heartwheel.settings import Settings, format_duration
 
 if TYPE_CHECKING:
     from heartwheel.proof.members.feeder import Feeder
@@ -47,13 +48,10 @@ def feed_plan(settings: Settings, duration_ms: int | None) -> FeedPlan:
 
 
 def _duration(text: str) -> int:
-    try:
-        duration_ms = parse_duration_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-    if duration_ms <= 0:
+    length_ms = parsed_duration(text)
+    if length_ms <= 0:
         raise typer.BadParameter("must be longer than 0")
-    return duration_ms
+    return length_ms
 
 
 def feed(

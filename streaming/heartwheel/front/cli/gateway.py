@@ -10,17 +10,15 @@ import typer
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
 from heartwheel.front.cli.signals import stopped_by_signals
 
 
 def gateway(
     *,
-    host: Annotated[str | None, typer.Option(help="Where to listen (gateway.host).")] = None,
-    port: Annotated[int | None, typer.Option(help="The port; 0 takes any that is free (gateway.port).")] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="A host name that requests may use (gateway.allow_hosts); can be repeated."),
-    ] = None,
+    host: HostFlag = None,
+    port: PortFlag = None,
+    allow_host: AllowHostFlag = None,
     access_file: Annotated[
         str | None, typer.Option(metavar="PATH", help="Groups and their tokens (gateway.access_file).")
     ] = None,
@@ -48,11 +46,8 @@ def gateway(
         config,
         set_,
         kafka__bootstrap_servers=bootstrap_servers,
-        gateway__host=host,
-        gateway__port=port,
-        gateway__allow_hosts=",".join(allow_host) if allow_host else None,
         gateway__access_file=access_file,
-        gateway__insecure="true" if insecure else None,
+        **listening("gateway", host=host, port=port, allow_host=allow_host, insecure=insecure),
     ).settings
     from heartwheel.front.cli.run import log_to_stderr
     from heartwheel.sources.gateway.gateway import Gateway

@@ -11,8 +11,9 @@ import typer
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.plain import plain_json
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load
+from heartwheel.front.cli.options import parsed_duration
 from heartwheel.front.cli.signals import stopped_by_signals
-from heartwheel.settings import SettingProblem, Settings, SettingsError, env_name, parse_duration_ms
+from heartwheel.settings import SettingProblem, Settings, SettingsError, env_name
 
 if TYPE_CHECKING:
     from heartwheel.readers.notify.delivery import DeliveryResult
@@ -22,13 +23,6 @@ if TYPE_CHECKING:
 _CREATE: Final = "heartwheel topics --create, or name them in [kafka.topics]"
 
 
-def _duration(text: str) -> int:
-    try:
-        return parse_duration_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from None
-
-
 def notify(
     *,
     dry_run: Annotated[
@@ -36,7 +30,7 @@ def notify(
     ] = False,
     since: Annotated[
         int | None,
-        typer.Option(parser=_duration, metavar="TIME", help="At the first start, begin so long ago, such as 1h."),
+        typer.Option(parser=parsed_duration, metavar="TIME", help="At the first start, begin so long ago, such as 1h."),
     ] = None,
     state_dir: Annotated[
         str | None, typer.Option(metavar="PATH", help="Positions and open incidents (notify.state_dir).")

@@ -1,0 +1,56 @@
+"""Options that several commands have: durations, and where a command's pages or its gateway listen."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from heartwheel.settings import parse_duration_ms
+
+
+def parsed_duration(text: str) -> int:
+    """Return the duration that an option names, ms; the parser of such options.
+
+    Raises:
+        typer.BadParameter: it is none.
+    """
+    try:
+        return parse_duration_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+HostFlag = Annotated[
+    str | None, typer.Option("--host", help="Where to serve, such as 0.0.0.0; else for this machine alone.")
+]
+"""The option for the address to listen on; `host` in the command's section of the configuration."""
+
+PortFlag = Annotated[int | None, typer.Option("--port", help="The port to serve on; 0 takes any that is free.")]
+"""The option for the port; `port` likewise."""
+
+AllowHostFlag = Annotated[
+    list[str] | None,
+    typer.Option("--allow-host", metavar="NAME", help="A host name that requests may use; can be repeated."),
+]
+"""The option for the names it may be asked under; `allow_hosts` likewise."""
+
+
+def listening(
+    section: str, *, host: str | None, port: int | None, allow_host: list[str] | None, insecure: bool | None
+) -> dict[str, str | int | None]:
+    """Return what these options set, by path as `console.load` takes it.
+
+    Args:
+        section: the command's section of the configuration, `dashboard` or `gateway`.
+        host: of `HostFlag`.
+        port: of `PortFlag`.
+        allow_host: of `AllowHostFlag`.
+        insecure: whether anybody may use it who reaches it.
+    """
+    return {
+        f"{section}__host": host,
+        f"{section}__port": port,
+        f"{section}__allow_hosts": ",".join(allow_host) if allow_host else None,
+        f"{section}__insecure": "true" if insecure else None,
+    }
