@@ -56,7 +56,7 @@ def test_a_length_just_under_a_minute_is_a_minute() -> None:
         "import { duration } from './format.js'; console.log([59_949, 59_950, 59_999, 60_000, 65_000].map(duration))"
     )
     done = node("--input-type=module", "--eval", script, folder=ROOT / PAGE)
-    assert done.stdout.split("'")[1::2] == ["60 s", "1 m", "1 m", "1 m", "1 m 5 s"], done.stderr
+    assert done.stdout.split("'")[1::2] == ["60 s", "1 min", "1 min", "1 min", "1 min 5 s"], done.stderr
 
 
 def test_lock_of_npm_has_versions_and_hashes_and_no_place() -> None:

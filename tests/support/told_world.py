@@ -109,7 +109,7 @@ def _dead() -> Story:
         group_id="orders",
         rows=rows,
         members=2,
-        cells=("orders\nclassic", "Stable", "2\ngen. 7", "member expired\n2 m ago, took 2.6 s", NOTHING, "1"),
+        cells=("orders\nclassic", "Stable", "2\ngen. 7", "member expired\n2 min ago, took 2.6 s", NOTHING, "1"),
         former="was Stable",
         gone=(
             Gone(
@@ -160,7 +160,7 @@ def _left() -> Story:
         group_id="reports",
         rows=rows,
         members=0,
-        cells=("reports\nclassic", "Empty", "0\ngen. 4", "no members left\n5 m ago", NOTHING, "0"),
+        cells=("reports\nclassic", "Empty", "0\ngen. 4", "no members left\n5 min ago", NOTHING, "0"),
         former="was Empty",
         course=(
             "09:36:07 Nobody is left at generation 4: no members left",
@@ -183,7 +183,7 @@ def _returned() -> Story:
         group_id="billing",
         rows=rows,
         members=3,
-        cells=("billing\nclassic", "Stable", "3\ngen. 9", "member expired\n1 m 30 s ago, took 4 s", NOTHING, "1"),
+        cells=("billing\nclassic", "Stable", "3\ngen. 9", "member expired\n1 min 30 s ago, took 4 s", NOTHING, "1"),
         former="was Stable",
         gone=(
             Gone(
@@ -252,7 +252,7 @@ def _emptied() -> Story:
         group_id="night",
         rows=rows,
         members=0,
-        cells=("night\nclassic", "Empty", "0\ngen. 3", "no members left\n3 m 20 s ago", NOTHING, "2\nno members"),
+        cells=("night\nclassic", "Empty", "0\ngen. 3", "no members left\n3 min 20 s ago", NOTHING, "2\nno members"),
         former="was Empty",
         troubles=(f"no members {trouble}",),
         gone=(
@@ -320,7 +320,7 @@ def _epochs() -> Story:
         group_id="quotes",
         rows=rows,
         members=4,
-        cells=("quotes\nconsumer", "Stable", "4\ngen. 5", "member expired\n1 m ago", NOTHING, "1"),
+        cells=("quotes\nconsumer", "Stable", "4\ngen. 5", "member expired\n1 min ago", NOTHING, "1"),
         former="was Stable",
         gone=(
             Gone(
@@ -379,7 +379,7 @@ def _slow() -> Story:
                 "Took itself out",
                 "exports\nwas Stable",
                 f"{member}\nexports-{number} · 10.0.0.7",
-                "5 m\ntimer: 5 m",
+                "5 min\ntimer: 5 min",
                 f"290 ms\nat {at}",
                 str(number + 1),
                 "8 s",
@@ -396,7 +396,7 @@ def _slow() -> Story:
             "exports\nclassic",
             "Stable",
             "2\ngen. 3",
-            "member left\n6 m 20 s ago, took 8 s",
+            "member left\n6 min 20 s ago, took 8 s",
             NOTHING,
             "2\nlate polls",
         ),
@@ -515,7 +515,7 @@ def _overdue() -> Story:
             "backup\npresence",
             "Empty",
             "0\ngen. 2",
-            "last member gone\n2 m 30 s ago",
+            "last member gone\n2 min 30 s ago",
             NOTHING,
             "1\noverdue",
         ),
@@ -529,7 +529,7 @@ def _overdue() -> Story:
                     "Silent",
                     "backup\nwas Stable",
                     f"{member}\njob \u00b7 10.0.0.7",
-                    "1 h 10 m\nof 1 h 10 m",
+                    "1 h 10 min\nof 1 h 10 min",
                     "730 ms\nat 09:38:37",
                     "1",
                     "not yet",

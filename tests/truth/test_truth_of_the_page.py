@@ -252,8 +252,8 @@ def test_dead_job_is_told_with_its_cause(dead: Looked) -> None:
         "Groups": ("10", "as of 09:41:07"),
         "Expired a minute": (NOTHING, f"nobody decides; {EXPIRED} in 1 h"),
         "Known after": ("730 ms", f"longest of {EXPIRED}: 790 ms"),
-        "Clock behind": ("1 m 1 s", "1 shard"),
-        "Last batch": ("420 ms", "160 records, 1 m ago"),
+        "Clock behind": ("1 min 1 s", "1 shard"),
+        "Last batch": ("420 ms", "160 records, 1 min ago"),
         "Backlog": (NOTHING, "not known: nothing is read"),
         "Heartbeats": (NOTHING, "none rejected"),
     }

@@ -68,7 +68,7 @@ def test_charts_go_back_as_far_as_is_kept(tab: Callable[..., Tab]) -> None:
         server.tell([expired("orders", "m", server.now_ms() - 1_800_000)])
         page = tab(server).open("/")
         field = page.get_by_role("combobox", name="Charts")
-        expect(field.locator("option")).to_have_text(["Last 10 m", "Last 1 h"])
+        expect(field.locator("option")).to_have_text(["Last 10 min", "Last 1 h"])
         expect(page.get_by_text("Kept: the last 1 h (dashboard.window).")).to_be_visible()
         chart = page.locator(".chart").first
         expect(chart).to_have_attribute("aria-label", "Expired members. expired: now 0, at most 0.")

@@ -336,7 +336,7 @@ def test_one_member(shown: Callable[[str], Page]) -> None:
     page = shown(f"/members/slow/{member('slow-1')}")
     expect(page.locator(".verdict .tags")).to_have_text("Out: took itself outCame back 12 s later")
     known = facts(page)
-    assert (known["Generation"], known["Its timeout"], known["Out"]) == ("1", "5 m", f"{clock(70)}.0")
+    assert (known["Generation"], known["Its timeout"], known["Out"]) == ("1", "5 min", f"{clock(70)}.0")
     assert known["Who"] == "slow-1 · 10.0.0.7"
     expect(page.locator(".why")).to_contain_text("max.poll.interval.ms, 5 min, and said so when it left.")
 

@@ -156,13 +156,17 @@ function options({ series, format, steps, height, width, hooks, ticks, spanGaps 
         width: 1.6,
         dash: one.dash,
         spanGaps,
-        points: { show: false },
+        // A line needs two points: where only one value is known, it is drawn as a dot.
+        points: { show: (/** @type {UPlot} */ { data }, /** @type {number} */ at) => !one.bars && isSingle(data[at]) },
         fill: one.fill ? colour(one.colour).replace(/^rgb\((.*)\)$/, "rgba($1, 0.14)") : undefined,
         paths: one.bars ? uPlot.paths.bars?.({ size: [0.7, 40, 1] }) : undefined,
       })),
     ],
   };
 }
+
+/** @param {ArrayLike<number | null | undefined>} values */
+const isSingle = (values) => Array.from(values).filter((value) => value !== null && value !== undefined).length === 1;
 
 /**
  * @param {number} ms

@@ -28,7 +28,7 @@ const DAY = new Intl.DateTimeFormat(undefined, { timeZone, day: "numeric", month
 const UNITS = [
   ["d", 86_400_000],
   ["h", 3_600_000],
-  ["m", 60_000],
+  ["min", 60_000],
   ["s", 1_000],
 ];
 
@@ -79,7 +79,7 @@ export function rate(value) {
 export const counted = (value, one, many = `${one}s`) => `${count(value)} ${value === 1 ? one : many}`;
 
 /**
- * Format a length of time: 640 ms, 6 s, 6.4 s, 1 m 5 s, 2 h 3 m.
+ * Format a length of time: 640 ms, 6 s, 6.4 s, 1 min 5 s, 2 h 3 min.
  *
  * @param {number | null | undefined} ms
  * @returns {string}
@@ -89,7 +89,7 @@ export function duration(ms) {
   if (ms < 0) return `-${duration(-ms)}`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${trimmed(ms / 1_000)} s`;
-  const long = Math.max(ms, 60_000); // a length that rounds to 60 s becomes 1 m
+  const long = Math.max(ms, 60_000); // a length that rounds to 60 s becomes 1 min
   const found = UNITS.findIndex(([, length]) => long >= length);
   const [[unit, size], next] = [UNITS[found], UNITS[found + 1]];
   const whole = Math.floor(long / size);
