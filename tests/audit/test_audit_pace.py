@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from audit.engine_runs import audit_config, engine_run
+from audit.engine_runs import engine_run
 from audit.rich_log import CONFIG, T0, rich_log
-from heartwheel.proof.audit import Audit, FindingKind
+from heartwheel.proof.audit import FindingKind
 from heartwheel.proof.audit.clocks import Clocks
 from heartwheel.proof.audit.pace import Candidate, LatenessJudge
 
@@ -124,11 +124,3 @@ def test_a_row_of_the_batch_before_proves_nothing() -> None:
     for batch_ms, clock_ms in ((1_000, 400), (2_000, 1_400), (1_000, 400)):
         clocks.batch(0, batch_ms, clock_ms)
     assert clocks.proven_ms(1) == 399
-
-
-def test_an_audit_knows_the_clock_of_its_job() -> None:
-    """Status rows that an audit was fed with tell it up to when it can judge."""
-    audit = Audit(audit_config(CONFIG))
-    for batch_ms in (1_000, 2_000, 3_000):
-        audit.batch(0, batch_ms, clock_ms=batch_ms - 600)
-    assert audit.proven_clock_ms(1) == 1_399

@@ -216,15 +216,6 @@ class Audit:
         at_ms = batch_ms if append_ms is None else append_ms
         for late in self._state.pace.batch(shard, at_ms, clock_ms=clock_ms):
             self._note_late(late)
-        self._state.clocks.batch(shard, batch_ms, -1 if clock_ms is None else clock_ms)
-
-    def proven_clock_ms(self, shards: int) -> int:
-        """Return up to when the status rows prove that all verdicts are in the topics, epoch ms; -1 if unknown.
-
-        Args:
-            shards: the job's number of shards.
-        """
-        return self._state.clocks.proven_ms(shards)
 
     def paused(self, from_ms: int, to_ms: int) -> None:
         """Record that the job is known to have been down, or paused, between two moments, epoch ms."""

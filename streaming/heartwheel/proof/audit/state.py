@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 
-from heartwheel.proof.audit.clocks import Clocks
 from heartwheel.proof.audit.config import AuditConfig
 from heartwheel.proof.audit.derived import Derived
 from heartwheel.proof.audit.fed import FeedSource
@@ -136,7 +135,6 @@ class AuditState(msgspec.Struct):
         expected_rejects: records that cannot be used and are not on the rejects topic yet.
         open_rejects: rejects of records that were not read yet.
         settled_rejects: rejects that were found right.
-        clocks: the clocks of the shards.
         begins: partitions whose first records were deleted.
         unread: offsets of the heartbeat topic that no reader can read, as (first, last) of each range.
         positions: the next offset of each partition of each topic, for the reader.
@@ -164,7 +162,6 @@ class AuditState(msgspec.Struct):
     open_times: list[tuple[int, str]] = []
     expected_rejects: dict[int, dict[int, OpenReject]] = {}
     open_rejects: dict[int, dict[int, OpenReject]] = {}
-    clocks: Clocks = msgspec.field(default_factory=Clocks)
     begins: dict[int, Begin] = {}
     unread: dict[int, list[tuple[int, int]]] = {}
     positions: dict[str, dict[int, int]] = {}
