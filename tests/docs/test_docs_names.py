@@ -13,8 +13,11 @@ from typing import Final
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES: Final = (*sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "README.md")
-ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+PAGES: Final = (
+    *sorted((ROOT / "docs").glob("*.md")),
+    *(ROOT / page for page in ("CONTRIBUTING.md", "README.md", "checkpoints/README.md")),
+)
+ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 THEIRS: Final = {"SystemTimer", "LogValidator", "UnifiedLog", "GroupCoordinator", "CurrentAssignmentBuilder"}
 """Classes of Kafka's that pages name."""
@@ -22,6 +25,7 @@ OF_READERS: Final = {"heartbeats.py", "heartbeats_librdkafka.py", "receiver.py"}
 """Files that a reader makes of an example."""
 
 _FILE = re.compile(r"(?<![\w/:.-])(?:[\w*.-]+/)*[\w*-]+\.(?:py|js)\b")
+_PATH = re.compile(r"\b(?:streaming|wheel|tests|conf|docker|checkpoints)/[\w./-]+\.\w+")
 _TEST = re.compile(r"\btest_\w+\b(?![\w*/]|\.py)")
 _MODULE = re.compile(r"\b(?:heartwheel|heartwheel_beats|timing_wheel|benchmarks)(?:\.[a-z_]+)+\b(?!\.\w)")
 _CLASS = re.compile(r"(?:[A-Z][a-z]+){2,}")
@@ -82,6 +86,14 @@ def missing_from(spans: list[str]) -> set[str]:
 def test_tests_files_and_modules_exist(page: Path) -> None:
     """Every test, file of code and module that a page names is there."""
     assert missing_from(quoted(page.read_text(encoding="utf-8"))) == set()
+
+
+@ids
+def test_paths_exist(page: Path) -> None:
+    """Every path of a file that a page names, in prose or in a command, is there."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert [path for path in _PATH.findall("\n".join([*blocks, *quoted(text)])) if not (ROOT / path).exists()] == []
 
 
 @ids

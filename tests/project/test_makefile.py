@@ -62,13 +62,6 @@ def test_documents_name_commands_that_exist(document: str) -> None:
     assert shown - COMMANDS.keys() == set()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
-def test_documents_name_files_that_exist(document: str) -> None:
-    """Every file of the project that a document names is there."""
-    paths = re.findall(r"\b(?:streaming|wheel|tests|conf|docker|checkpoints)/[\w./-]+\.\w+", code_of(document))
-    assert [path for path in paths if not (ROOT / path).exists()] == []
-
-
 def test_help_lists_every_target() -> None:
     """Plain `make` says what there is, in words."""
     done = subprocess.run([MAKE], cwd=ROOT, capture_output=True, text=True, check=True)
