@@ -93,6 +93,22 @@ MUTANTS: Final = (
         "P1",
         f"{_TRACK}[two outages by one tick]",
     ),
+    Mutant(
+        "a growth in the first batch is known from the present count alone",
+        f"{_ENGINE}/engine/time/log_time.py",
+        "known = (self.count, *(each for each in counts if each > self.count))",
+        "known = (self.count,)",
+        "P3",
+        f"{_TRACK}[a growth in the first batch]",
+    ),
+    Mutant(
+        "the last row of a full shard goes to a group by the order of the worker's values",
+        f"{_ENGINE}/engine/shard/router.py",
+        "unknown = log.by_first_record(unknown)",
+        "unknown = unknown[:]",
+        "P3",
+        f"{_TRACK}[the last group of a full shard]",
+    ),
     # -- records without append times
     Mutant(
         "the time of a producer is believed",
