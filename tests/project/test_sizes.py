@@ -15,7 +15,6 @@ LONG_FILES = {
     "engine/shard/rules_path.py",
     "engine/shard/shard.py",
     "proof/audit/audit.py",
-    "proof/audit/rules/requests.py",
     "proof/audit/timeline.py",
     "sources/tap/run.py",
     "streaming/beats/heartwheel_beats/beating.py",

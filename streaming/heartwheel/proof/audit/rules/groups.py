@@ -14,6 +14,7 @@ from heartwheel.proof.audit.rules.epoch_groups import fire_due, first_heartbeat,
 from heartwheel.proof.audit.rules.epoch_model import CONSUMER
 from heartwheel.proof.audit.rules.joins import join
 from heartwheel.proof.audit.rules.late import become_classic
+from heartwheel.proof.audit.rules.leaves import depart, leave
 from heartwheel.proof.audit.rules.loads import load, unload
 from heartwheel.proof.audit.rules.model import (
     CLASSIC,
@@ -38,7 +39,7 @@ from heartwheel.proof.audit.rules.phases import (
     rebalance_or_complete,
     sync_timer_fires,
 )
-from heartwheel.proof.audit.rules.requests import BAD_TIMEOUT, depart, leave, request
+from heartwheel.proof.audit.rules.requests import BAD_TIMEOUT, request
 from heartwheel.proof.audit.rules.ties import Entry, place, running
 from heartwheel.wire.events import ACCEPTED, UNCHECKED_GENERATION, Event, EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
