@@ -68,4 +68,4 @@ def test_what_others_are_told_is_not_kept() -> None:
     """Expirations of real members are passed over at once, so that a thousand of them a second cost no memory."""
     of = canary()
     of._hear(topic_rows(*(expired("orders", f"m{n}", T0 + n) for n in range(100))))
-    assert len(of._heard) == 0
+    assert len(of._received) == 0

@@ -836,8 +836,8 @@ MUTANTS: Final = (
     Mutant(
         "reading never stops where every partition goes on",
         f"{_ENGINE}/engine/runtime/driver/brake.py",
-        "        return bool(self._standing) or self._stuck >= STUCK_BATCHES\n",
-        "        return bool(self._standing)\n",
+        "        return bool(self._stalled) or self._stuck >= STUCK_BATCHES\n",
+        "        return bool(self._stalled)\n",
         "P6",
         f"{_BRAKE}::test_p6_ever_more_records_that_wait_stop_reading_though_every_partition_goes_on",
     ),

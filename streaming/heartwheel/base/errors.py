@@ -1,4 +1,4 @@
-"""The root of the errors that a person can act on: whatever is raised else and reaches a command is a bug of ours."""
+"""The root of the errors that a person can act on. Any other error that reaches a command is a bug in heartwheel."""
 
 from __future__ import annotations
 

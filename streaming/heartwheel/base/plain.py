@@ -1,4 +1,4 @@
-"""Somebody's text made fit for a terminal: ids, names and reasons come from whoever may write to the topics.
+"""Text of clients made safe for a terminal: ids, names and reasons come from anybody who may write to the topics.
 
 An ESC, or a C1 control such as 0x9b, moves the cursor, sets the title or asks the terminal to type; a line break forges
 a line; bidirectional controls turn a line around; what is invisible makes two ids look like one.
@@ -21,7 +21,7 @@ _IN_A_LINE: Final = re.compile(f"[\n{_HIDDEN}]")
 
 
 def plain(text: str) -> str:
-    """Make somebody's text one harmless line: each hidden character becomes U+FFFD, so that it can be seen."""
+    """Return a client's text as one harmless line: each hidden character becomes U+FFFD, so that it can be seen."""
     return _IN_A_LINE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -11,7 +11,7 @@ _WRITTEN_BY_OTHERS: Final = 0o022
 
 
 def private_folder(folder: Path) -> None:
-    """Make a folder that nobody but this user can look into.
+    """Make a folder that only this user can look into.
 
     One that is there already stays as it is: whoever has opened a folder to a group meant it.
 
@@ -30,7 +30,7 @@ def private_folder(folder: Path) -> None:
 
 
 def is_trustworthy(file: Path) -> bool:
-    """Return whether a file is there, and nobody but this user and root may change it or put another in its place."""
+    """Return whether a file exists, and only this user and root may change or replace it."""
     try:
         found = [file.stat(), file.parent.stat()]
     except OSError:

@@ -1,4 +1,4 @@
-"""A file that is read anew when it changes, so that who may do what can change without a restart."""
+"""A file that is read again when it changes, so that access rights can change without a restart."""
 
 from __future__ import annotations
 

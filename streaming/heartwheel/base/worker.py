@@ -1,4 +1,4 @@
-"""A thread of one's own: it is started, told to stop, waited for, and says what ended it."""
+"""A thread that can be started, stopped and waited for, and that reports the error that ended it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Worker:
-    """A daemon thread that runs a function until it returns or is told to stop; a context manager.
+    """A daemon thread that runs a function until it returns or is asked to stop; a context manager.
 
     Args:
         run: the function. It looks at `stopping`, or sleeps by `wait`, and returns soon after it was told to stop.
@@ -45,7 +45,7 @@ class Worker:
 
     @property
     def stopping(self) -> bool:
-        """Whether it was told to stop."""
+        """Whether it was asked to stop."""
         return self._stopping.is_set()
 
     @property
@@ -58,10 +58,10 @@ class Worker:
         self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep, but no longer than until the worker is told to stop.
+        """Sleep until the time is over, or until the worker is asked to stop.
 
         Returns:
-            Whether it was told to stop.
+            Whether it was asked to stop.
         """
         return self._stopping.wait(seconds)
 

@@ -1,4 +1,4 @@
-"""Talk to a cluster through kafka-python: settings as people write them, one error for "nobody answers"."""
+"""Clients of a cluster through kafka-python: settings as people write them, one error for all ways of no answer."""
 
 from __future__ import annotations
 

@@ -20,14 +20,14 @@ _SEND_TIMEOUT_MS: Final = 5_000
 
 
 class ClockOffset(msgspec.Struct, frozen=True):
-    """How far the broker's clock is ahead of ours, ms, and how far that may be wrong either way, ms."""
+    """How far the broker's clock is ahead of this machine's, ms, and by how much that may be wrong, ms."""
 
     offset_ms: float
     error_ms: float
 
 
 def broker_clock_offset_ms(bootstrap: str, topic: str, *, properties: Mapping[str, str] | None = None) -> ClockOffset:
-    """Measure how far the broker's clock is ahead of ours.
+    """Measure how far the broker's clock is ahead of this machine's.
 
     A broker tells its time only by stamping a record, so a few tombstones are written; each was stamped at some moment
     between its sending and its answer, and the quickest says it best.

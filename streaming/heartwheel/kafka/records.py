@@ -71,7 +71,7 @@ def read_records(data: bytes, count: int, stamp: BatchStamp, *, headers: bool) -
         headers: whether to read their headers.
 
     Raises:
-        CorruptRecordError: a length is none, or the records are not as many or not as long as was said.
+        CorruptRecordError: a length is invalid, or the records differ in number or length from their header.
     """
     at = 0
     base_offset, first_ms, append_ms = stamp

@@ -88,11 +88,11 @@ def _with_last_words(receive: Callable[[], tuple[bytes, Any]]) -> Callable[[], t
         receive: returns the bytes that arrived, and the error that ended the connection.
     """
 
-    def heard() -> tuple[bytes, Any]:
+    def receive_data() -> tuple[bytes, Any]:
         data, error = receive()
         return (data, None) if data else (data, error)
 
-    return heard
+    return receive_data
 
 
 def firm_client(**given: Any) -> tuple[Any, FirmManager]:

@@ -192,7 +192,7 @@ def _create(admin: Any, spec: TopicSpec) -> None:
         except TopicAlreadyExistsError:
             return  # somebody was quicker, which is what we wanted
         except InvalidReplicationFactorError as error:
-            # Brokers that the controller has not heard of for some seconds are fenced and count for nothing; after a
+            # Brokers that have sent the controller nothing for some seconds are fenced and do not count; after a
             # stall of the machine that is over in a moment.
             if "fenced" not in str(error) or time.monotonic() > give_up_s:
                 raise

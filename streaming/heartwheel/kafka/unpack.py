@@ -45,7 +45,7 @@ def unpack(codec: int, data: bytes, limit: int) -> bytearray:
         limit: most that may come out, bytes.
 
     Raises:
-        UnpackedTooLargeError: more comes out; no more than a chunk beyond the limit was held in memory.
+        UnpackedTooLargeError: it unpacks to more; at most a chunk beyond the limit was in memory.
         CorruptRecordError: it is no whole stream of that codec.
         UnsupportedCodecError: there is no such codec.
     """

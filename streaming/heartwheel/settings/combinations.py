@@ -246,7 +246,7 @@ def duplicate_topics(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def wrong_overrides(settings: Settings) -> Iterator[tuple[str, str, str]]:
-    """List what is wrong with groups' own settings: the key, what is wrong, what to do."""
+    """Return the mistakes in groups' own settings: the key, the fault, what to do."""
     names = ", ".join(name.removesuffix(".ms") for name in OVERRIDES)
     for key, value in settings.coordinator.group_overrides.items():
         path = f"coordinator.group_overrides.{key}"

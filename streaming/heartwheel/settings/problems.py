@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: every problem with its path, its layer and a hint."""
+"""The problems of a configuration, each with its path, its layer and a hint."""
 
 from __future__ import annotations
 

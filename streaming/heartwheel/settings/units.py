@@ -93,17 +93,17 @@ def _parse_auto(value: object) -> object:
 
 
 DurationMs = Annotated[int, BeforeValidator(parse_duration_ms), PlainSerializer(format_duration, when_used="json")]
-"""A field that is written as a duration and held as an integer of milliseconds."""
+"""A field that is written as a duration and stored as an integer of milliseconds."""
 
 SizeBytes = Annotated[int, BeforeValidator(parse_size_bytes), PlainSerializer(format_size, when_used="json")]
-"""A field that is written as a size and held as an integer of bytes."""
+"""A field that is written as a size and stored as an integer of bytes."""
 
 AutoPartitions = Annotated[
     Annotated[int, Field(ge=1, le=1024)] | None,
     BeforeValidator(_parse_auto),
     PlainSerializer(lambda value: "auto" if value is None else value, when_used="json"),
 ]
-"""A field that is written as a number of partitions or `auto`, and held as an integer or `None`."""
+"""A field that is written as a number of partitions or `auto`, and stored as an integer or `None`."""
 
 KafkaVersion = Annotated[Literal["4.3", "4.4"], BeforeValidator(str)]
 """A version of Kafka whose rules differ; also written without quotation marks, which TOML reads as a number."""

@@ -50,7 +50,7 @@ _Version = Annotated[int, msgspec.Meta(ge=0, le=2**15 - 1)]
 
 
 class GroupHeartbeat(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One heartbeat, and what is known of its answer.
+    """One heartbeat, and its answer as far as it is known.
 
     Args:
         type: the kind of request.

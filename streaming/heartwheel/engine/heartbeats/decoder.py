@@ -115,12 +115,12 @@ class Decoder:
             if shard[at] < 0:
                 continue
             try:
-                said = require_trusted(values[at].as_py(), self.feeds, partition)
+                relayed = require_trusted(values[at].as_py(), self.feeds, partition)
             except RejectedError:
                 shard[at] = BAD
             else:
-                if said is not None:
-                    found[at] = said
+                if relayed is not None:
+                    found[at] = relayed
         return found
 
     def _distinct(self, codes: Codes) -> tuple[Codes, int]:

@@ -84,10 +84,10 @@ class Packer:
         shard = np.full(len(batch), BAD, np.int16)
         shard[whole] = decoded.shard[decoded.entry]
         tick_rows = np.flatnonzero(shard == TICK)
-        said = values.take(pa.array(tick_rows)).to_pylist()
-        ticks = [read_tick(value) or ANONYMOUS for value in said]
+        tick_values = values.take(pa.array(tick_rows)).to_pylist()
+        ticks = [read_tick(value) or ANONYMOUS for value in tick_values]
         effective_ms = readings.add(partition, int(offset[0]), append_ms, tick_rows.tolist(), ticks)
-        for row, value in zip(tick_rows.tolist(), said, strict=True):
+        for row, value in zip(tick_rows.tolist(), tick_values, strict=True):
             if partition != FEEDS_PARTITION or append_ms[row] == UNTIMED_MS:
                 continue  # how far ahead of its time a mark is goes by that; the next one says the same
             if (mark := read_mark(value)) is not None and mark.feed in self._decoder.feeds:

@@ -47,7 +47,7 @@ class ValueTable:
     (`test_twice_the_bound_is_still_half_found`).
 
     Args:
-        entries_max: most values that are held.
+        entries_max: most values in the table.
         bytes_max: most bytes that these values have together.
     """
 
@@ -76,7 +76,7 @@ class ValueTable:
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the values that are held."""
+        """The bytes of the values in the table."""
         return int(self._ends[self._count])
 
     @property
@@ -91,11 +91,11 @@ class ValueTable:
 
     @property
     def stamps(self) -> Codes:
-        """A number beside each value, int32 (values,), by code: for whoever owns the table, who may change it."""
+        """A number beside each value, int32 (values,), by code: the owner of the table may change it."""
         return self._stamps[: self._count]
 
     def values(self) -> pa.LargeBinaryArray:
-        """Return the values that are held, by code, without copying them."""
+        """Return the values in the table, by code, without copying them."""
         buffers = [None, pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)]
         return pa.LargeBinaryArray.from_buffers(pa.large_binary(), self._count, buffers)
 
@@ -107,7 +107,7 @@ class ValueTable:
             values: large binary (n,), without nulls.
 
         Returns:
-            int32 (n,), the code of each value, `UNKNOWN` where it is not held.
+            int32 (n,), the code of each value, `UNKNOWN` where it is not in the table.
         """
         self._lookups += len(hashes)
         codes = self._probe(_keys(hashes))
@@ -130,7 +130,7 @@ class ValueTable:
 
         Args:
             hashes: int64 (n,).
-            values: large binary (n,), distinct, none of them held.
+            values: large binary (n,), distinct, none of them in the table.
             shards: int16 (n,).
             fingerprints: int64 (n,).
             stamps: int32 (n,); 0 if left out.
@@ -138,7 +138,7 @@ class ValueTable:
         if not len(hashes):
             return
         keys, first = np.unique(_keys(hashes), return_index=True)
-        # Of values with one hash, the first is held. They are kept in the order in which they came, as they will come
+        # Of values with one hash, the first is kept. They are kept in the order in which they came, as they will come
         # in that order again.
         new = np.sort(first[self._probe(keys) == UNKNOWN])
         sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)

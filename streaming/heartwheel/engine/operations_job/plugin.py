@@ -92,7 +92,7 @@ def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.Re
 
 
 def line_of(batch: Progress) -> str:
-    """Return in one line what a batch did; the figures stand where those of the heartbeat job do.
+    """Return the line about a batch, with its figures in the places of those of the heartbeat job.
 
     Args:
         batch: of this job.

@@ -228,7 +228,7 @@ class LogTime(msgspec.Struct):
         return self._column({number: part.watermark_ms for number, part in self.partitions.items()})
 
     def decided(self) -> Ints:
-        """Return the time up to which every partition is decided, int64 (count,), epoch ms, `UNKNOWN_MS` likewise."""
+        """Return the time up to which every partition is decided, int64 (count,), epoch ms or `UNKNOWN_MS`."""
         return self._column({number: part.decided_ms for number, part in self.partitions.items()})
 
     def clock_ms(self) -> int:

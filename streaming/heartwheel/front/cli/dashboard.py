@@ -1,4 +1,4 @@
-"""`heartwheel dashboard`: who was expired, why, whether the engine can be trusted, and who is next, in a browser."""
+"""`heartwheel dashboard`: expired members and why, the state of the engine, and the members at risk, in a browser."""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ def _run(
 
 
 def when_live(page: Dashboard, screen: DemoScreen, gateway_url: str) -> Callable[[], None]:
-    """Return what is done once the job decides: before that a beat would be a member whom nobody watches yet."""
+    """Return the function to call once the job decides: a member that beats earlier is not watched yet."""
 
     def begin() -> None:
         page.start_canary()

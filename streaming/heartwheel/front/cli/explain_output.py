@@ -101,7 +101,7 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
 
 
 def check_found(wanted: Wanted, scanned: Scanned) -> None:
-    """Raise an error if the log has nothing of what was requested, or if no log was read at all."""
+    """Raise an error if the log has nothing about the requested group, member or time, or if no log was read."""
     from heartwheel.sources.explain.file_kind import EMPTY, EVENTS, NO_LOGS
 
     if scanned.coordinator_lines or scanned.client_lines:

@@ -1,4 +1,4 @@
-"""`heartwheel notify`: report to a webhook who was expired, and who came back."""
+"""`heartwheel notify`: report expired and returned members to a webhook."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ class Beside:
         return self._add("there", Removal(event.group_id, event.member_id, reason, event.time_ms, agrees_with=alike))
 
     def add_expiration(self, row: ExpirationRow, known_ms: int) -> RemovalPair | None:
-        """Add an expiration of the engine, likewise."""
+        """Add an expiration of the engine."""
         reason = LEFT if row.reason == ExpiryReason.POLL_TIMEOUT else row.reason
         return self._add_written(row.group_id, row.member_id, reason, row.out_ms, known_ms)
 

@@ -34,7 +34,7 @@ _PATIENCE_S: Final = 120.0
 
 
 class DemoStalledError(HeartwheelError):
-    """The job did not come to the end of what was fed."""
+    """The job did not decide on all heartbeats that were fed."""
 
 
 class Demo:
@@ -84,7 +84,7 @@ class Demo:
         self._job.engine.stop()
 
     def run(self) -> dict[str, Any] | None:
-        """Run until stopped, or until what was fed is decided on.
+        """Run until stopped, or until all heartbeats that were fed are decided on.
 
         Returns:
             The report; `None` if the demo was stopped before anything was fed.
@@ -133,7 +133,7 @@ class Demo:
         self._say_all(self._roll_up.add(news.triggers))
 
     def _watch(self) -> None:
-        """Show the figures now and then, and end the demo once it is over or stands still."""
+        """Show the figures regularly, and end the demo when it is over or makes no progress."""
         tally = self._tally
         while not self._stop_watching.wait(WATCH_EVERY_S):
             self._job.check()

@@ -74,7 +74,7 @@ class Director:
         self.acts: Counter[str] = Counter()
 
     def run(self, duration_ms: int | None, stop: threading.Event) -> None:
-        """Direct for so long, or until stopped; whoever is left then stays alive.
+        """Direct for this long, or until stopped; the members that are left then stay alive.
 
         Args:
             duration_ms: how long; `None` until stopped.
@@ -96,7 +96,7 @@ class Director:
         self._thaw(float("inf"))
 
     def end(self) -> None:
-        """Kill whoever is left."""
+        """Kill the members that are left."""
         for process in self._everybody():
             process.kill()
         for process in self._everybody():

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.private import private_folder
 
-_MARK: Final = ".heartwheel-demo"
+_MARKER: Final = ".heartwheel-demo"
 
 
 class DemoFolder(NamedTuple):
@@ -61,14 +61,14 @@ def fresh_folder(root: Path) -> Iterator[DemoFolder]:
         DemoFolderError: it holds something else, or another demo runs in it.
     """
     folder = DemoFolder(root.absolute())
-    mark = folder.root / _MARK
-    if folder.root.exists() and not mark.exists() and (not folder.root.is_dir() or any(folder.root.iterdir())):
+    marker = folder.root / _MARKER
+    if folder.root.exists() and not marker.exists() and (not folder.root.is_dir() or any(folder.root.iterdir())):
         raise DemoFolderError(
             f"{root} holds something that is not a demo's, and a demo starts by clearing its folder",
             hint="name a new folder: --folder artifacts/another-demo",
         )
     private_folder(folder.root)
-    with mark.open("ab") as lock:
+    with marker.open("ab") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -25,7 +25,7 @@ Known = tuple[TriggerRow, int]
 
 
 def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
-    """Return who was expired.
+    """Return the line about an expired member.
 
     Args:
         row: of the expirations topic.
@@ -64,7 +64,7 @@ class RollUp:
     """
 
     def __init__(self) -> None:
-        self._held: dict[str, list[Known]] = {}
+        self._delayed: dict[str, list[Known]] = {}
 
     def add(self, rows: Iterable[Known]) -> Iterator[Text]:
         """Take what a poll has brought, and return what the one before has.
@@ -72,10 +72,10 @@ class RollUp:
         Args:
             rows: of the triggers topic, those of a group in order, each with when it was appended, epoch ms.
         """
-        ready, self._held = self._held, {}
+        ready, self._delayed = self._delayed, {}
         for row in rows:
             group_id = row[0].group_id
-            (ready if group_id in ready else self._held).setdefault(group_id, []).append(row)
+            (ready if group_id in ready else self._delayed).setdefault(group_id, []).append(row)
         for group_id in sorted(ready):
             triggers, known = zip(*ready[group_id], strict=True)
             yield _group_line(triggers, known[-1])

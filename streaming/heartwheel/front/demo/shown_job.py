@@ -32,7 +32,7 @@ class Screen(Protocol):
         """Show one line of events."""
 
     def refresh(self) -> None:
-        """Show the figures anew, if it is time to."""
+        """Show the figures again, if it is time to."""
 
 
 class ShownJob:

@@ -1,4 +1,4 @@
-"""What was seen so far: the figures of the live summary and of the report."""
+"""The figures of the live summary and of the report."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Tally:
 
     @property
     def groups(self) -> int:
-        """Groups of all shards, likewise."""
+        """The number of groups of all shards."""
         return self._totals().groups
 
     def next_at_risk(self, now_ms: int) -> AtRisk | None:

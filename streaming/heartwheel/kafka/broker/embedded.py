@@ -162,7 +162,7 @@ class EmbeddedKafka:
         return self._process.wait()
 
     def pause(self) -> None:
-        """Freeze the broker: its sockets stay open and nobody answers, the nastiest case for clients."""
+        """Stop the broker by SIGSTOP: its sockets stay open and nothing answers, the worst case for clients."""
         if self._process is not None and self.running:
             self._signal(signal.SIGSTOP)
             wait_until_stopped(self._process.pid)

@@ -1,4 +1,4 @@
-"""Make a set of the jar lock anew: `python -m heartwheel.kafka.broker.lock SET GROUP:ARTIFACT:VERSION ...`.
+"""Write a set of the jar lock again: `python -m heartwheel.kafka.broker.lock SET GROUP:ARTIFACT:VERSION ...`.
 
 The Ivy of the installed pyspark resolves the coordinates, from the repository that jars are fetched from. The lines are
 printed, for a person to look at before they replace others in `jars.lock`. The sets were made from

@@ -77,14 +77,14 @@ class ProcessLog:
 
 
 def free_port() -> int:
-    """Ask the system for a port that nobody listens on, now."""
+    """Return a port that no process listens on now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
 
 
 def wait_until_stopped(pid: int) -> None:
-    """Wait until a child that was sent SIGSTOP stands still: until its last thread does, it may still answer.
+    """Wait until all threads of a child that was sent SIGSTOP have stopped: until then it may still answer.
 
     Args:
         pid: the child's; that it has ended is as good, and is left for its owner to find.

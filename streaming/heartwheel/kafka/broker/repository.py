@@ -107,7 +107,7 @@ def _ivy_default() -> str:
 
 
 def shown_address(address: str) -> str:
-    """Write an address for people: without what stands before its `@`, which may be a password."""
+    """Return an address to show: without the part before its `@`, which may be a password."""
     return re.sub(r"^((?:[^/?#@]*://)?)[^/?#]*@", r"\1********@", address)
 
 
@@ -126,7 +126,7 @@ def _parts(address: str) -> urllib.parse.SplitResult:
 
 
 def _check_redirect(location: str) -> None:
-    """Follow nobody to a place without TLS, to a file of this machine, or with a password of his."""
+    """Raise an error for a redirect without TLS, to a file of this machine, or with a password."""
     parts = urllib.parse.urlsplit(location)
     if parts.scheme != "https" or "@" in parts.netloc:
         raise RepositoryError(f"it redirects to {parts.scheme or 'nowhere'}:, and only https: is followed")

@@ -84,7 +84,7 @@ class Audit:
 
     @property
     def put_aside(self) -> frozenset[str]:
-        """The groups whose findings are put aside, as nothing promises the order of their records."""
+        """The groups whose findings are counted apart, as nothing promises the order of their records."""
         groups = self._state.groups.items()
         return frozenset(group_id for group_id, held in groups if self._timeline.is_stray(held))
 

@@ -209,4 +209,4 @@ class _Group:
 
 
 def _ignore(_verdict: Verdict) -> None:
-    """Take a verdict that nobody asks for: the group's state is what members go by."""
+    """Ignore a verdict: members follow the group's state."""

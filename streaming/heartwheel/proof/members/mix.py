@@ -1,4 +1,4 @@
-"""A mix of groups for whoever wants to see everything within a minute.
+"""A mix of groups that shows everything within a minute.
 
 Most groups are classic and calm: their members join, sync and beat, and rarely one dies. In a quarter of them members
 only send heartbeats, and die as often as the plan says. To four of the classic groups something happens by a script,

@@ -1,4 +1,4 @@
-"""What a feeder did to its members, written as JSON lines, so that verdicts can be held against it.
+"""What a feeder did to its members, as JSON lines, to compare verdicts with.
 
 One line a turn of a life: a member started, was killed, paused, resumed, left, returned, stalled, timed out. It is
 written once the broker has stamped the member's last record, and carries that stamp. The last line of an orderly end is

@@ -61,7 +61,7 @@ class Canary:
             objective_ms=lateness_objective_ms(settings),
         )
         # Rows come on the follower's thread and are judged on the canary's: it alone touches the members.
-        self._heard: collections.deque[TopicRow] = collections.deque(maxlen=100_000)
+        self._received: collections.deque[TopicRow] = collections.deque(maxlen=100_000)
         self._phase: Phase | None = None
         self._slow: str | None = None
         self._broker_ahead_s: float | None = None
@@ -88,12 +88,12 @@ class Canary:
         self._worker.start()
 
     def stop(self) -> None:
-        """End it: its members leave, so that nothing is expired that nobody waits for."""
+        """Stop the canary: its members leave, so that none of them expires later."""
         self._worker.stop()
         self._follower.stop()
 
     def figures(self) -> CanaryFigures:
-        """Return what was measured until now; safe to call from any thread."""
+        """Return the figures until now; safe to call from any thread."""
         return self._figures
 
     def _hear(self, rows: Sequence[TopicRow]) -> None:
@@ -102,7 +102,7 @@ class Canary:
             if isinstance(each.row, JobRow) or (
                 isinstance(each.row, ExpirationRow) and each.row.group_id.startswith(prefix)
             ):
-                self._heard.append(each)
+                self._received.append(each)
 
     def _run(self) -> None:
         started_s = self._ticked_s = time.monotonic()
@@ -155,8 +155,8 @@ class Canary:
         self._figures = self._members.figures(enabled=True)
 
     def _take_heard(self) -> None:
-        while self._heard:
-            each = self._heard.popleft()
+        while self._received:
+            each = self._received.popleft()
             if isinstance(each.row, ExpirationRow):
                 self._members.claimed(each.row, each.append_ms)
             elif isinstance(each.row, JobRow):

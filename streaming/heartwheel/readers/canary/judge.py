@@ -1,4 +1,4 @@
-"""Judge the verdicts on one member by its own heartbeats, as they stand in the log.
+"""Judges the verdicts on one member by its own heartbeats in the log.
 
 The member knows when its heartbeats were appended, for the broker says so in its answers. So it knows by itself which
 silences there were, and when each of them had to end in an expiration. All times of the log are the broker's.
@@ -38,7 +38,7 @@ class JudgedOutcome(NamedTuple):
         outcome: how it ended.
         deadline_ms: when the member had to be expired, or was expired falsely; epoch ms.
         lateness_ms: how long after its deadline the expiration was in Kafka, ms; `None` if it never was.
-        reason: why nothing can be said, or what is wrong.
+        reason: why it cannot be judged, or what is wrong.
     """
 
     outcome: CanaryOutcome
@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 
     Args:
         id: its id.
-        last_seen_ms: when the member was last heard of, epoch ms.
+        last_seen_ms: the time of the member's last event, epoch ms.
         deadline_ms: when it had to be expired, epoch ms.
         append_ms: when the expiration was appended, epoch ms.
     """

@@ -1,4 +1,4 @@
-"""All members of a canary: who beats now, what became of each heartbeat, what is judged. No clock, no Kafka."""
+"""All members of a canary: when each beats, the result of each heartbeat, and the judgements. No clock, no Kafka."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class CanaryMembers:
         self._beats = self._unknown = 0
 
     def due(self, at_ms: int) -> Iterator[Probe]:
-        """List whose heartbeat is due, and count it as sent; what was not asked for in time is not made up for.
+        """Return the members whose heartbeat is due, and count it as sent. Missed heartbeats are not sent later.
 
         Args:
             at_ms: time since the start, ms.
@@ -123,7 +123,7 @@ class CanaryMembers:
                 on_judged(probe, judged)
 
     def figures(self, *, enabled: bool) -> CanaryFigures:
-        """Sum up what was measured.
+        """Return the figures of all members.
 
         Args:
             enabled: whether the canary runs.

@@ -85,7 +85,7 @@ class Channel:
     def __init__(self, picture: Picture, epoch: str, view: View) -> None:
         self._picture, self.epoch, self.view = picture, epoch, view
         self.ring = Ring()
-        self._mark = self._newest()
+        self._position = self._newest()
         self.state: dict[str, bytes] = {}
         """The newest event of each kind that describes the present state."""
         self.state_version = 0
@@ -93,7 +93,7 @@ class Channel:
     @property
     def seq(self) -> int:
         """The number of the newest expiration that was sent."""
-        return self._mark.seq
+        return self._position.seq
 
     def id_of(self, number: int) -> str:
         """Return the id of a frame."""
@@ -109,8 +109,8 @@ class Channel:
     def add_changes(self, now_ms: int) -> None:
         """Make frames of all changes since the last call."""
         with self._picture.lock:
-            before, self._mark = self._mark, self._newest()
-            if before == self._mark:
+            before, self._position = self._position, self._newest()
+            if before == self._position:
                 return
             expirations, returns = self._expirations(before), self._returns(before)
             groups = self._groups(before, now_ms)
@@ -136,7 +136,7 @@ class Channel:
 
     def _add(self, event: str, body: Any) -> None:
         number = self.ring.newest + 1
-        self.ring.add(StreamFrame(number, self._mark.seq, event_text(event, body, self.id_of(number))))
+        self.ring.add(StreamFrame(number, self._position.seq, event_text(event, body, self.id_of(number))))
 
     def _newest(self) -> SentUpTo:
         picture = self._picture
@@ -148,8 +148,8 @@ class Channel:
     def _expirations(self, before: SentUpTo) -> NewExpirations:
         window = self._picture.window
         found = [row for row in window.after(before.seq) if self._shows(row.group_id)]
-        gone = max(0, window.newest_seq - before.seq - len(window.rows))
-        return NewExpirations(rows=found[:ROWS_MAX], skipped=max(0, len(found) - ROWS_MAX) + gone)
+        dropped = max(0, window.newest_seq - before.seq - len(window.rows))
+        return NewExpirations(rows=found[:ROWS_MAX], skipped=max(0, len(found) - ROWS_MAX) + dropped)
 
     def _returns(self, before: SentUpTo) -> list[NewReturn]:
         news = islice(reversed(self._picture.returns), min(RETURNS_MAX, self._picture.newest_return - before.returns))

@@ -52,7 +52,7 @@ class Connections:
 
     @property
     def body_bytes(self) -> int:
-        """The number of bytes held of requests that are not answered yet, over all connections."""
+        """The number of bytes in memory of requests that are not answered yet, over all connections."""
         return self._body_bytes
 
     def admit(self, address: str, end: Callable[[], None], now: float) -> Connection | None:
@@ -87,7 +87,7 @@ class Connections:
         """Count received bytes of a request; where there is no room, drop bodies that stall.
 
         Returns:
-            Whether there is room for them; if not, none of the connection's bytes is held any more.
+            Whether there is room for them; if not, the connection's bytes are released.
         """
         before = connection.body_bytes
         connection.received_bytes += size
@@ -105,7 +105,7 @@ class Connections:
 
         Args:
             connection: where the request came in.
-            kept: how many bytes are held of the next request, which came with it.
+            kept: how many bytes of the next request came with it, and stay in memory.
         """
         before = connection.body_bytes
         connection.received_bytes = kept

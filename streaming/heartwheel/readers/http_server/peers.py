@@ -55,7 +55,7 @@ def is_secure(scope: Scope, proxies: Collection[Network]) -> bool:
 
 
 def is_same_origin(scope: Scope) -> bool:
-    """Return whether a form was sent by a page of ours, or by no browser at all.
+    """Return whether a form was sent by a page of this server, or by no browser.
 
     Browsers say so in `Sec-Fetch-Site`; where they do not, as over plain HTTP, `Origin` must name this host.
     """

@@ -1,4 +1,4 @@
-"""Errors in answers: always JSON, with what is wrong and a hint, in words for people."""
+"""Errors in answers: JSON with the fault and a hint, in words for people."""
 
 from __future__ import annotations
 

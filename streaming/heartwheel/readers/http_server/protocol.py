@@ -95,7 +95,7 @@ class LimitedProtocol(H11Protocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is not HTTP, with the headers of every answer and without a line in the log."""
+        """Answer 400 to bytes that are not HTTP, with the headers of every answer and without a line in the log."""
         self._send_plain(400, b"Bad Request", msg)
 
     def _send_plain(self, status: int, reason: bytes, msg: str) -> None:

@@ -1,4 +1,4 @@
-"""An expiration as it is shown: the topic's row, and what was learned about it later."""
+"""An expiration as it is shown: the topic's row, and later facts such as the member's return."""
 
 from __future__ import annotations
 

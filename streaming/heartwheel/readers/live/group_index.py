@@ -1,4 +1,4 @@
-"""What is known of each group: its newest rebalances and expirations, and which expired members came back."""
+"""The newest rebalances and expirations of each group, and which expired members came back."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPEN_MAX: Final = 20_000
 
 
 class GroupEntry:
-    """What is known of one group, the oldest first.
+    """The rebalances and expirations of one group, the oldest first.
 
     Args:
         group_id: the group.

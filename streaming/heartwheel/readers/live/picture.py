@@ -112,7 +112,7 @@ class Picture:
         return [entry for name, entry in self.groups.entries.items() if self.is_canary(name)]
 
     def apply(self, rows: Sequence[TopicRow], *, now_ms: int) -> Changes:
-        """Apply rows of the topics, and drop what is too old or too many.
+        """Apply rows of the topics, and drop rows that are too old or too many.
 
         Args:
             rows: those of one partition in their order.

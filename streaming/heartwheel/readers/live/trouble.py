@@ -42,7 +42,7 @@ _LATE_POLLS: Final = frozenset(
 
 
 class TroubleKind(enum.StrEnum):
-    """What is wrong with a group, the worst first."""
+    """A kind of trouble of a group, the worst first."""
 
     EMPTY = "empty"
     OVERDUE = "overdue"

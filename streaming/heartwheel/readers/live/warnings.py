@@ -35,7 +35,7 @@ def ticker_warnings(job: JobRow) -> list[str]:
 
 
 def feed_warnings(shards: Sequence[StatusRow]) -> list[str]:
-    """Return sentences about feeds that have relayed nothing for long: the time of their groups stands still."""
+    """Return sentences about feeds that have relayed nothing for long, and so stop the time of their groups."""
     newest_ms = max((row.batch_ms for row in shards), default=0)
     passed_ms: dict[str, int] = {}
     for row in shards:

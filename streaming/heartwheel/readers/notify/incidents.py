@@ -1,4 +1,4 @@
-"""The open incidents: what is to be reported of them, and when. They use no clock and no network."""
+"""The open incidents: what to report about them, and when. This module uses no clock and no network."""
 
 from __future__ import annotations
 

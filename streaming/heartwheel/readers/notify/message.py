@@ -1,4 +1,4 @@
-"""Messages: what is posted, as JSON."""
+"""The messages that are posted, as JSON."""
 
 from __future__ import annotations
 

@@ -26,22 +26,22 @@ class TokenBucket:
     def __init__(self, *, per_minute: int, burst: int) -> None:
         self._per_minute = per_minute
         self._burst = burst
-        # In 60,000ths of a token: a bucket of integers never drifts.
-        self._held = burst * 60_000
+        # In 60,000ths of a token, because sums of integers have no rounding error.
+        self._balance = burst * 60_000
         self._filled_ms: int | None = None
 
     def tokens(self, now_ms: int) -> int:
         """Return how many messages may be sent now; a clock that went back fills nothing."""
         past_ms = 0 if self._filled_ms is None else max(0, now_ms - self._filled_ms)
-        self._held = min(self._burst * 60_000, self._held + past_ms * self._per_minute)
+        self._balance = min(self._burst * 60_000, self._balance + past_ms * self._per_minute)
         self._filled_ms = now_ms
-        return self._held // 60_000
+        return self._balance // 60_000
 
     def take(self, now_ms: int) -> bool:
         """Take a token; return whether there was one."""
         if not self.tokens(now_ms):
             return False
-        self._held -= 60_000
+        self._balance -= 60_000
         return True
 
 

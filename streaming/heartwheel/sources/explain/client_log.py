@@ -229,7 +229,7 @@ class ClientLog:
 
 
 class _Client:
-    """What is known of a consumer so far."""
+    """A consumer, as far as its log was read."""
 
     def __init__(self, group_id: str, client_id: str) -> None:
         self.group_id, self.client_id = group_id, client_id

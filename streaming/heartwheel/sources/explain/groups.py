@@ -1,4 +1,4 @@
-"""What is known of groups and members while their log is read; bounded: the least recently named is forgotten."""
+"""Groups and members while their log is read; bounded: the one that was named least recently is forgotten."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BROKER_START_MS: Final = 180_000
 """How long after a broker's start a load still belongs to the start, ms."""
 
 _RETURN_MS: Final = 3_600_000
-_GONE_MAX: Final = 500
+_DEPARTURES_MAX: Final = 500
 _UUID: Final = re.compile(r"^(?P<name>.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
 
 @dataclass(slots=True)
 class LoggedMember:
-    """What is known of a member.
+    """A member, as far as the log was read.
 
     Args:
         member_id: its id.
@@ -83,7 +83,7 @@ class OpenRebalance:
         seen_ms: when a follower first saw it open, ms of its own clock; `None` if none has.
         is_shown: whether a follower has already seen it as running.
         blocked_by: members that were removed because they did not join.
-        gone: members that left while it ran, and when.
+        left: members that left while it ran, and when.
     """
 
     started_ms: int
@@ -96,7 +96,7 @@ class OpenRebalance:
     seen_ms: int | None = None
     is_shown: bool = False
     blocked_by: list[str] = field(default_factory=list)
-    gone: list[tuple[int, str]] = field(default_factory=list)
+    left: list[tuple[int, str]] = field(default_factory=list)
 
     def waited_for(self, done_ms: int, at_once_ms: int) -> list[str]:
         """Return the members it waited for: those removed at its end, or that left just before it was complete.
@@ -107,14 +107,14 @@ class OpenRebalance:
         """
         last = [
             member_id
-            for gone_ms, member_id in self.gone
-            if done_ms - gone_ms <= at_once_ms < gone_ms - self.started_ms and member_id not in self.caused_by
+            for left_ms, member_id in self.left
+            if done_ms - left_ms <= at_once_ms < left_ms - self.started_ms and member_id not in self.caused_by
         ]
         return list(dict.fromkeys([*self.blocked_by, *last]))
 
 
 class WatchedGroup:
-    """What is known of a group."""
+    """A group, as far as the log was read."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -137,7 +137,7 @@ class WatchedGroup:
         self.storm: ExplainedEvent | None = None
         self._outs: OrderedDict[str, int] = OrderedDict()
         self._members: OrderedDict[str, LoggedMember] = OrderedDict()
-        self._gone: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
+        self._departures: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
 
     def member(self, member_id: str) -> LoggedMember:
         """Return a member, a new one if it is not known."""
@@ -155,10 +155,10 @@ class WatchedGroup:
         """Remember a departure by the member's lasting name, for its return under a new id."""
         if event.kind in {Happened.PENDING_EXPIRED, Happened.REPLACED} or member.name == member.member_id:
             return
-        self._gone.setdefault(member.name, []).append(event)
-        self._gone.move_to_end(member.name)
-        if len(self._gone) > _GONE_MAX:
-            self._gone.popitem(last=False)
+        self._departures.setdefault(member.name, []).append(event)
+        self._departures.move_to_end(member.name)
+        if len(self._departures) > _DEPARTURES_MAX:
+            self._departures.popitem(last=False)
 
     def count_out(self, name: str) -> int:
         """Count that a member was out by a timeout, by its lasting name; return how often so far."""
@@ -172,9 +172,9 @@ class WatchedGroup:
         """Return the departure that a new member returns from; `None` if several members of its name have left."""
         if member.name == member.member_id:
             return None
-        gone = [each for each in self._gone.get(member.name, ()) if now_ms - each.time_ms <= _RETURN_MS]
-        self._gone.pop(member.name, None)
-        return gone[0] if len(gone) == 1 and gone[0].member_id != member.member_id else None
+        departures = [each for each in self._departures.get(member.name, ()) if now_ms - each.time_ms <= _RETURN_MS]
+        self._departures.pop(member.name, None)
+        return departures[0] if len(departures) == 1 and departures[0].member_id != member.member_id else None
 
 
 class Groups:

@@ -23,7 +23,7 @@ from heartwheel.wire.explained import ExplainedEvent
 HOLD_MS: Final = 3_600_000
 """How long an event waits for lines that belong to it, ms of the log's time: a poll may take that long."""
 
-HELD_MAX: Final = 50_000
+WAITING_MAX: Final = 50_000
 """Most events that wait at the same time."""
 
 _LOOK_MS: Final = 1_000
@@ -90,8 +90,9 @@ class History:
         if take is not None:
             take(fact)
         until_ms = fact.time_ms - self._hold_ms
-        while self._watch.held and (self._watch.held[0].time_ms <= until_ms or len(self._watch.held) > HELD_MAX):
-            yield _done(self._watch.held.popleft())
+        waiting = self._watch.waiting
+        while waiting and (waiting[0].time_ms <= until_ms or len(waiting) > WAITING_MAX):
+            yield _done(waiting.popleft())
 
     def running(self, now_ms: int) -> Iterator[ExplainedEvent]:
         """Return, once each, the rebalances that have been running for long while the log is followed.
@@ -107,9 +108,9 @@ class History:
         """Return the events that still wait, because the log is over."""
         self._moves.finish()
         self._rebalances.finish(self._end_ms)
-        for event in sorted(self._watch.held, key=lambda each: each.time_ms):
+        for event in sorted(self._watch.waiting, key=lambda each: each.time_ms):
             yield _done(event)
-        self._watch.held.clear()
+        self._watch.waiting.clear()
 
 
 def _done(event: ExplainedEvent) -> ExplainedEvent:

@@ -26,16 +26,16 @@ def in_order(facts: Iterable[Fact], *, facts_max: int = FACTS_MAX) -> Iterator[F
         facts_max: most facts in memory.
     """
     runs: list[BinaryIO] = []
-    held: list[Fact] = []
+    buffered: list[Fact] = []
     try:
         for fact in facts:
-            held.append(fact)
-            if len(held) >= facts_max:
-                held.sort(key=_key)
-                runs.append(_written(held))
-                held = []
-        held.sort(key=_key)
-        merged = heapq.merge(*(_read(run) for run in runs), held, key=_key) if runs else iter(held)
+            buffered.append(fact)
+            if len(buffered) >= facts_max:
+                buffered.sort(key=_key)
+                runs.append(_written(buffered))
+                buffered = []
+        buffered.sort(key=_key)
+        merged = heapq.merge(*(_read(run) for run in runs), buffered, key=_key) if runs else iter(buffered)
         yield from _once(merged)
     finally:
         for run in runs:

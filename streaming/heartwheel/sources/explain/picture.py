@@ -77,7 +77,7 @@ def _report(summary: LogSummary, groups: list[GroupSummary], scanned: Scanned) -
 
 
 def _troubles(group: GroupSummary) -> Iterator[Trouble]:
-    """Yield what was wrong with a group at any time of the log, the worst first."""
+    """Yield the troubles that a group had at any time of the log, the worst first."""
     offenders = [
         Offender(member_id=name, count=n) for name, n in sorted(group.worst.items(), key=lambda each: -each[1])
     ]

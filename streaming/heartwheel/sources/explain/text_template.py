@@ -109,7 +109,7 @@ class Text:
 
 
 def _has_words(separator: str) -> bool:
-    """Return whether words, and not only punctuation, stand between two fields."""
+    """Return whether there are words, and not only punctuation, between two fields."""
     return re.search(r"[A-Za-z]{2}", _SIGNS.sub("", separator.removesuffix(_END))) is not None
 
 

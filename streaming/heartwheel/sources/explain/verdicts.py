@@ -1,4 +1,4 @@
-"""Verdicts: what is wrong with a group, in sentences, and which setting to change."""
+"""Sentences about what is wrong with a group, and which setting to change."""
 
 from __future__ import annotations
 

@@ -25,21 +25,21 @@ class FollowedLog:
     def __init__(self, files: Sequence[str]) -> None:
         self._files = files
         self.groups = Groups()
-        self.held: deque[ExplainedEvent] = deque()
+        self.waiting: deque[ExplainedEvent] = deque()
         """Events that wait."""
         self.unnamed: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
         """Events of Kafka 2.4 whose line does not name the group, by member."""
 
     def note(self, event: ExplainedEvent) -> None:
         """Add an event to those that wait."""
-        self.held.append(event)
+        self.waiting.append(event)
 
     def put_before(self, event: ExplainedEvent, other: ExplainedEvent) -> None:
         """Move the event that was noted last before another of the same time, if that one still waits."""
         same = 0
-        while same < len(self.held) and self.held[-1 - same].time_ms == event.time_ms:
-            if self.held[-1 - same] is other:
-                self.held.insert(len(self.held) - 1 - same, self.held.pop())
+        while same < len(self.waiting) and self.waiting[-1 - same].time_ms == event.time_ms:
+            if self.waiting[-1 - same] is other:
+                self.waiting.insert(len(self.waiting) - 1 - same, self.waiting.pop())
                 return
             same += 1
 
@@ -107,7 +107,7 @@ class FollowedLog:
             group.causes.append((fact.time_ms, cause, member.member_id))
             del group.causes[:-_CAUSES_MAX]
             if group.open is not None:
-                group.open.gone.append((fact.time_ms, member.member_id))
+                group.open.left.append((fact.time_ms, member.member_id))
         group.note_gone(member, event)
         self.note(event)
         return event
@@ -122,7 +122,7 @@ class FollowedLog:
         member: LoggedMember | None = None,
         moved_from: int | None = None,
     ) -> ExplainedEvent:
-        """Make an event from a fact, with what is known of the group and of the member."""
+        """Make an event from a fact, with the known facts about its group and member."""
         classic = group.group_type == "classic"
         return ExplainedEvent(
             kind=kind,
@@ -152,6 +152,6 @@ class FollowedLog:
         """
         event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT, "likely"
         event.times_out = times_out
-        if not self.held or event.time_ms < self.held[0].time_ms:
+        if not self.waiting or event.time_ms < self.waiting[0].time_ms:
             event.explanation = []
-            self.held.appendleft(event)
+            self.waiting.appendleft(event)

@@ -150,7 +150,7 @@ def _names_its_protocol(ctx: EpochContext, event: Event) -> bool:
 
 
 def heartbeat(ctx: EpochContext, event: Event) -> Answer:
-    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`; if it is told to join again, it keeps alive too."""
+    """Handle a Heartbeat: `classicGroupHeartbeatToConsumerGroup`. It also keeps a member alive that has to rejoin."""
     member = _validate(ctx, event)
     if isinstance(member, Answer):
         return member

@@ -49,14 +49,14 @@ class Brake:
         self._waiting_max = waiting_max
         self._ends = ends
         self._sleep = sleep
-        self._standing: Ends = {}
+        self._stalled: Ends = {}
         self._waiting = self._least = self._stuck = 0
         self._pause_s = _PAUSE_S
 
     @property
     def holds(self) -> bool:
         """Whether nothing is to be read for now."""
-        return bool(self._standing) or self._stuck >= STUCK_BATCHES
+        return bool(self._stalled) or self._stuck >= STUCK_BATCHES
 
     def look(self, waiting: Sequence[int]) -> None:
         """Look at how many records waited after each batch since; it takes `STILL_S` where they are too many."""
@@ -69,18 +69,18 @@ class Brake:
             if not self._stuck:
                 self._pause_s = _PAUSE_S
         if self._stuck:
-            self._standing = self._find_standing()
+            self._stalled = self._find_stalled()
 
     def fault(self) -> Fault:
         """Return why nothing is read any more."""
-        if not self._standing:
+        if not self._stalled:
             return Fault(
                 f"reading has stopped for {self._pause_s:.0f} s: {self._waiting:,} records wait, and no fewer after "
                 f"{self._stuck} batches, though every partition goes on",
                 "compare the clocks of the brokers; engine.waiting_records_max is the limit",
                 None,
             )
-        names = ", ".join(map(str, sorted(self._standing)))
+        names = ", ".join(map(str, sorted(self._stalled)))
         return Fault(
             f"reading has stopped: {self._waiting:,} records wait for what comes in partition {names}, "
             "which stands still",
@@ -90,17 +90,17 @@ class Brake:
 
     def wait(self, is_over: Callable[[], bool]) -> None:
         """Wait until every partition that stood still goes on, or, where none did, for a pause."""
-        if not self._standing:
+        if not self._stalled:
             self._sleep(self._pause_s)
             self._pause_s = min(2 * self._pause_s, _PAUSE_S_MAX)
-        while self._standing and not is_over():
+        while self._stalled and not is_over():
             now = self._asked()
-            if now and all(now.get(number, end) != end for number, end in self._standing.items()):
+            if now and all(now.get(number, end) != end for number, end in self._stalled.items()):
                 break
             self._sleep(_POLL_S)
-        self._standing, self._stuck = {}, 0
+        self._stalled, self._stuck = {}, 0
 
-    def _find_standing(self) -> Ends:
+    def _find_stalled(self) -> Ends:
         before = self._asked()
         self._sleep(STILL_S)
         after = self._asked()

@@ -71,7 +71,7 @@ class StreamConfig:
 
 
 def cores_of(master: str) -> int:
-    """Count the cores that a local master uses; 1 for a cluster, whose cores nobody knows before it runs."""
+    """Return the number of cores that a local master uses; 1 for a cluster, whose cores are unknown before it runs."""
     if runs_elsewhere(master):
         return 1
     if master.startswith("local[") and not master.startswith("local[*"):

@@ -1,4 +1,4 @@
-"""How the job as a whole stands, kept up to date by the engine's three listeners."""
+"""The state of the whole job, which the engine's three listeners keep up to date."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class JobTally:
         self._faulty = False
 
     def add_fault(self, fault: Fault) -> None:
-        """Note what has ended the query; it stands in the row until a batch has ended again."""
+        """Note the fault that ended the query; it is in the row until a batch has ended again."""
         self._faulty = True
         self._change(fault=redacted(fault.message, self._secrets))
 

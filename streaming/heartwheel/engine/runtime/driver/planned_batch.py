@@ -114,7 +114,7 @@ def offsets_in(text: bytes | None, topic: str) -> dict[int, int] | None:
 
 
 def with_end(text: bytes, topic: str, partition: int, end: int) -> bytes:
-    """Write a plan anew that ends elsewhere in one partition, and is the same in everything else.
+    """Write a plan again that ends elsewhere in one partition, and is the same in everything else.
 
     Args:
         text: the plan.

@@ -114,7 +114,7 @@ def append_ms() -> Column:
 
 
 def short_records(records: DataFrame) -> DataFrame:
-    """Refuse a record with a long key or value: whoever reads it fails by `LONG_RECORD_ERROR`, with its place.
+    """Refuse a record with a long key or value: reading it fails with `LONG_RECORD_ERROR` and its position.
 
     Args:
         records: with the columns key, value, partition and offset.

@@ -1,4 +1,4 @@
-"""Tell the job topic how the job stands: at every batch, at every phase, and when nothing happens."""
+"""Writes the state of the job to the job topic: at every batch, at every phase, and when nothing happens."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class JobReporter:
             self._worker.wait(_BACKOFF_S)
 
     def _warn(self, error: Exception) -> None:
-        """Log once that nobody will see the job's rows; the job itself continues without them."""
+        """Log once that the job's rows cannot be written; the job continues without them."""
         if not self._warned:
             _log.warning("the job topic gets no rows for now: %s", str(error).partition("\n")[0])
         self._warned = True

@@ -104,7 +104,7 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
         return plan
 
     def rejects(self) -> Iterator[Reject]:
-        """Return the reject of each offset, with neither key nor value: nobody has read them."""
+        """Return the reject of each offset, without key and value, as they were not read."""
         for skip in self.skips:
             for offset in range(skip.first, skip.last + 1):
                 yield make_reject(

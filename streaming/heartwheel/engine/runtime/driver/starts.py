@@ -68,14 +68,14 @@ def count_out_of_memory(store: CheckpointStore, batch: PlannedBatch, memory_byte
 
 def words_on(batch: PlannedBatch, starts: Starts, oversized: list[OversizedBatch]) -> str:
     """Return in one sentence which batch ends the job, and what in it."""
-    said = f"the job has ended {starts.starts} times on the same {batch}"
+    message = f"the job has ended {starts.starts} times on the same {batch}"
     if starts.out_of_memory >= ENOUGH:
-        said += f", {starts.out_of_memory} times out of memory"
+        message += f", {starts.out_of_memory} times out of memory"
     if oversized:
         named = "; ".join(map(str, oversized[:_NAMED_MAX]))
         more = len(oversized) - _NAMED_MAX
-        said += f". In it: {named}" + (f"; and {more} more" if more > 0 else "")
-    return said
+        message += f". In it: {named}" + (f"; and {more} more" if more > 0 else "")
+    return message
 
 
 def command_to_skip(batch: PlannedBatch, oversized: OversizedBatch, *, flags: str = "") -> str:

@@ -144,7 +144,7 @@ def _causes(error: BaseException) -> str:
 
 
 def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) -> Fault:
-    """Explain why Spark's JVM is no more.
+    """Explain why Spark's JVM ended.
 
     Args:
         exit_code: its own, negative for the signal that ended it; `None` if it is not known.
