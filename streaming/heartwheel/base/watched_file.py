@@ -59,7 +59,7 @@ class WatchedFile(Generic[T]):
         except HeartwheelError as error:
             _log.error("%s stay as they were: %s", self._what, error)
         else:
-            _log.info("%s are read anew", self._what)
+            _log.info("%s are read again", self._what)
 
 
 def _stamp_of(file: Path) -> tuple[int, int, int] | None:

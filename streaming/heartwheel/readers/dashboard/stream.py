@@ -156,7 +156,7 @@ def _resume(channel: Channel, last_id: str | None) -> tuple[int, str]:
         return channel.ring.newest, ""
     number = channel.number_of(last_id)
     if number is None:
-        return channel.ring.newest, "the server was started anew since"
+        return channel.ring.newest, "the server has restarted since"
     if channel.ring.after(number) is None or channel.ring.bytes_after(number) > REPLAY_BYTES_MAX:
         return channel.ring.newest, "too much has happened since"
     return number, ""

@@ -113,7 +113,7 @@ class Store:
             data = self._file.read_bytes()
         except FileNotFoundError:
             return None
-        hint = "move the file away to start anew: open incidents are forgotten, and reading begins at the end"
+        hint = "move the file away to start again: open incidents are forgotten, and reading begins at the end"
         try:
             found = msgspec.json.decode(data, type=_Format).format
             if found != FORMAT:

@@ -34,7 +34,7 @@ from heartwheel.settings.locations import is_local, runs_elsewhere
 _POLL_S: Final = 0.1
 _BACKOFF_S_MAX: Final = 30.0
 _METADATA_S_MAX: Final = 5.0
-_SET_BACK_S_MIN: Final = 2.0  # a query that is started anew costs about as much
+_SET_BACK_S_MIN: Final = 2.0  # a restart of the query costs about as much
 
 _log = logging.getLogger(__name__)
 
@@ -243,7 +243,7 @@ class Engine:
         for batch in progress.fresh():
             self._add(batch)
         if set_back_s >= _SET_BACK_S_MIN:
-            _log.warning("the clock was set back by %.0f s, for which Spark would wait: started anew", set_back_s)
+            _log.warning("the clock was set back by %.0f s, for which Spark would wait: the query restarts", set_back_s)
 
     def _has_grown(self) -> bool:
         """Return whether the topic has more partitions than the query knows, so that another one is to be started."""

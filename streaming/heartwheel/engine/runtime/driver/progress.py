@@ -39,7 +39,7 @@ class Progress:
         behind_ms: how far the newest record read was behind the driver's clock when the batch began, ms.
         standing: partitions whose time stands still, or was never known.
         outage_ms: the longest outage whose end was read, ms; 0 if there was none.
-        sessions_renewed: sessions that outages started anew.
+        sessions_renewed: sessions that started again after outages.
         waiting: records that wait until what comes before them has been read.
         untimed: records that carry their producers' times, by which no time passes.
         stepped_back_ms: by how much the newest append time of a partition is behind the partition's time, ms; of

@@ -101,10 +101,10 @@ def _user_of(line: str, number: int) -> tuple[str, bytes]:
         raise UsersFileError(f"line {number} has no name of a user", hint=hint)
     found = _HASH.fullmatch(hash_)
     if found is None:
-        hint = f"make it anew with: htpasswd -B FILE {name if name.isalnum() else 'NAME'}"
+        hint = f"make it again with: htpasswd -B FILE {name if name.isalnum() else 'NAME'}"
         raise UsersFileError(f"line {number} has no bcrypt hash", hint=hint)
     if not 4 <= int(found[1]) <= COST_MAX:
-        hint = "make it anew with: htpasswd -B -C 12 FILE NAME"
+        hint = "make it again with: htpasswd -B -C 12 FILE NAME"
         raise UsersFileError(f"line {number} has a cost of {int(found[1])}, and {COST_MAX} is the most", hint=hint)
     return name, hash_.encode()
 
