@@ -154,16 +154,11 @@ def test_images_are_those_of_the_files() -> None:
 
 
 @pytest.mark.parametrize(("spark", "venv"), [("", ".venv"), ("4.3.0", ".venv-spark-4.3.0")])
-def test_another_pyspark_has_an_environment_of_its_own(spark: str, venv: str, tmp_path: Path) -> None:
-    """With SPARK=VERSION all of the lock but PySpark is installed, then that version; without, the lock as it is."""
+def test_another_pyspark_has_an_environment_of_its_own(spark: str, venv: str) -> None:
+    """With SPARK=VERSION the lock is installed into an environment of its own, and then that version of PySpark."""
     command = [MAKE, "--always-make", "--dry-run", "setup", f"SPARK={spark}"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert f"{venv}/bin/python -m pip" in done.stdout
     assert ("pyspark==4.3.0" in done.stdout) is bool(spark)
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("sed "))
-    kept = tmp_path / "kept.lock"
-    subprocess.run(line.replace(f"{venv}/requirements.lock", str(kept)), shell=True, cwd=ROOT, check=True)  # noqa: S602 - a line of ours
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
-    without = re.sub(r"^pyspark==.*\n(?:    --hash.*\n)+", "", lock, flags=re.MULTILINE)
-    assert without != lock
-    assert kept.read_text(encoding="utf-8") == (without if spark else lock)
+    if spark:
+        assert done.stdout.index("-r requirements.lock") < done.stdout.index("pyspark==4.3.0")
