@@ -133,9 +133,16 @@ class LimitedProtocol(H11Protocol):
                 raise RequestError(503, "the bodies of too many requests are on their way", hint, retry_s=RETRY_S)
             return message
 
+        async def send_as_last(message: Message) -> None:
+            # What was not read of a request ends its connection. A client that is not told may send its next request
+            # on it, and lose that (tests/gateway/test_gateway.py::test_the_gateway_counts_all_bodies).
+            if message["type"] == "http.response.start" and self._no_room:
+                message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
+            await send(message)
+
         app = self._inner if scope["path"] in self._probes else self._refusal(scope) or self._inner
         try:
-            await app(scope, receive_with_room, send)
+            await app(scope, receive_with_room, send_as_last)
         except asyncio.CancelledError:
             # The server is stopping and its grace period is over: uvicorn would log a traceback for each.
             self.cycle.disconnected = True
