@@ -19,8 +19,16 @@ export const at = (path) => base + path;
 export const within = (address) =>
   address === base ? "/" : address.startsWith(`${base}/`) ? address.slice(base.length) : address;
 
-/** Go to the login, if there is one, and come back here. */
+let leaving = false;
+// The browser may show this page again as it was left.
+addEventListener("pageshow", () => {
+  leaving = false;
+});
+
+/** Go to the login, if there is one, and come back here. A second call would abort the way there that the first has begun. */
 export function logIn() {
+  if (leaving) return;
+  leaving = true;
   const here = within(location.pathname) + location.search;
   location.assign(at(`/login?next=${encodeURIComponent(here)}`));
 }
