@@ -70,9 +70,10 @@ manifests: $(HELM) ## render the chart to build/manifests.yaml; ARGS="--namespac
 	@"$$(cat $(HELM))" template heartwheel docker/chart $(ARGS) >build/manifests.yaml
 	@echo 'written: build/manifests.yaml'
 
-# Two lanes: conftest.py says which tests stay together. ARGS="-n 0" runs them one after the other.
+# Three lanes, as tests wait as much as they work: two leave a third of two cores idle. conftest.py says which tests stay
+# together. ARGS="-n 0" runs them one after the other.
 test: $(CLASSES) $(HELM) check ## the checks, then the tests but for the long ones; ARGS="-k name" picks some
-	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m "not proof" --durations-json artifacts/durations.json $(ARGS)
+	@$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not proof" --durations-json artifacts/durations.json $(ARGS)
 
 # Each step ends with a line that says how it went; the first that fails ends it all.
 proof: $(CLASSES) ## what repeats, kills or waits for long: faults, a cluster, histories, mutants

@@ -1,4 +1,4 @@
-"""Spread the tests over two lanes, and say at the end how long they took and whether all suites could run."""
+"""Spread the tests over lanes, and say at the end how long they took and whether all suites could run."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LONGEST = (
     "tests/dashboard/test_dashboard_limits.py",
     "tests/chart/test_chart_commands.py",
 )
-"""What takes longest, and comes first: the short files fill up what is left, so that both workers end together.
+"""What takes longest, and comes first: the short files fill up what is left, so that the workers end together.
 
 Files with a job stand between others, as two jobs at a time slow each other. `artifacts/durations.json` says what each
 file took.
