@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import struct
 from pathlib import Path
 from types import TracebackType
@@ -14,13 +13,13 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.broker.java import find_java
+from support.requests_sent import Connection
 
 API: Final = 88
 _FIND_COORDINATOR: Final = 10
 _HEAD_BYTES: Final = 5
 """Before the answer itself: its number, and no tagged fields."""
 _CLIENT: Final = b"by-hand"
-_TIMEOUT_S: Final = 30
 _NOT_YET: Final = frozenset({14, 15, 16})
 """Answers of a broker that has not loaded the group's partition yet."""
 _UNCHANGED: Final = (
@@ -72,8 +71,7 @@ class StreamsRequests:
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=gateway_port, auth_token=token))
         self._jvm: Any = self._gateway.jvm
         self._mapper = self._jvm.com.fasterxml.jackson.databind.ObjectMapper()
-        self._socket = socket.create_connection(("127.0.0.1", port), _TIMEOUT_S)
-        self._answers = self._socket.makefile("rb")
+        self._connection = Connection("127.0.0.1", port)
         self._sent = 0
 
     def __enter__(self) -> Self:
@@ -82,8 +80,7 @@ class StreamsRequests:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._answers.close()
-        self._socket.close()
+        self._connection.__exit__(kind, error, trace)
         self._gateway.shutdown()
         self._process.kill()
         self._process.wait()
@@ -121,9 +118,8 @@ class StreamsRequests:
         self._sent += 1
         head = struct.pack(">hhih", api, version, self._sent, len(_CLIENT)) + _CLIENT + b"\0"
         body = head + bytes(prefixed)[2:]
-        self._socket.sendall(struct.pack(">i", len(body)) + body)
-        (length,) = struct.unpack(">i", self._answers.read(4))
-        answer = self._jvm.java.nio.ByteBuffer.wrap(self._answers.read(length)[_HEAD_BYTES:])
+        raw = self._connection.ask(struct.pack(">i", len(body)) + body)
+        answer = self._jvm.java.nio.ByteBuffer.wrap(raw[_HEAD_BYTES:])
         read = self._jvm.org.apache.kafka.common.protocol.ByteBufferAccessor(answer)
         decoded = getattr(message, f"{name}ResponseData")(read, version)
         found: dict[str, Any] = json.loads(
