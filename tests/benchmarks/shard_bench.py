@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from heartwheel.engine.heartbeats.packer import Packer
 from heartwheel.engine.heartbeats.repeats import BatchOf
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.state.output import frame_of_output
 from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
 from heartwheel.engine.runtime.state.state_function import state_function
 from heartwheel.engine.shard import Shard, ShardLimits, arrivals, rules_path
@@ -167,7 +169,7 @@ class Scene:
         self._packer = Packer("beats", 1)
         self._now_ms = T0
         self.get = NEW_STATE
-        self._function = state_function(JOB, advance_shard, lambda: None)
+        self._function = state_function(JOB, advance_shard, partial(frame_of_output, topics=JOB.topics), lambda: None)
 
     def _beat(self) -> list[bytes]:
         """Let every member beat once, and return the packs."""

@@ -14,6 +14,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from heartwheel.engine.heartbeats.advance import advance_shard
 from heartwheel.engine.heartbeats.config import JobConfig
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.map.packed import PayloadKind
+from heartwheel.engine.runtime.state.output import frame_of_output
 from heartwheel.engine.runtime.state.schema import StateRow
 from heartwheel.engine.runtime.state.state_function import state_function
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
@@ -57,7 +59,7 @@ def _start(session: Session, config: JobConfig) -> StreamingQuery:
     config = dataclasses.replace(config, slots=tuple(range(_SHARDS)))
     rows = session.spark.readStream.format("rate-micro-batch").option("rowsPerBatch", _SHARDS).load()
     packed = rows.selectExpr(f"cast(value % {_SHARDS} as int) slot", "0 kind", "cast('' as binary) payload")
-    function = state_function(config, _falling_silent(), lambda: None)
+    function = state_function(config, _falling_silent(), partial(frame_of_output, topics=config.topics), lambda: None)
     return queries.write(queries.advanced(packed, function), config, name="verdicts", processingTime="0 seconds")
 
 

@@ -165,7 +165,7 @@ def _check_batches(records: Sequence[tuple[bytes | None, bytes | None]], packed:
 
 
 def advance_twice(
-    advance: Advance[Any],
+    advance: Advance[Any, Output],
     config: StreamConfig,
     shard: int,
     before: StateRow,

@@ -21,6 +21,7 @@ from heartwheel.engine.runtime.driver.running_batch import running_batch
 from heartwheel.engine.runtime.map.frames import bound_batches
 from heartwheel.engine.runtime.plugin import Advance
 from heartwheel.engine.runtime.state.faults import LONG_RECORD, UNKNOWN_HEARTBEAT, Fault
+from heartwheel.engine.runtime.state.output import Output
 from heartwheel.engine.runtime.state.schema import PACKED
 from heartwheel.settings import Settings
 
@@ -62,7 +63,7 @@ class HeartbeatPlugin:
             records = short_records(records)
         return records.coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
-    def advance(self) -> Advance[JobConfig]:
+    def advance(self) -> Advance[JobConfig, Output]:
         """Return `advance_shard`."""
         return advance_shard
 

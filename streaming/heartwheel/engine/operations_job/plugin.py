@@ -19,6 +19,7 @@ from heartwheel.engine.runtime.driver.progress import Progress
 from heartwheel.engine.runtime.driver.query import read_topic
 from heartwheel.engine.runtime.plugin import Advance
 from heartwheel.engine.runtime.state.faults import Fault
+from heartwheel.engine.runtime.state.output import Output
 from heartwheel.engine.runtime.state.schema import PACKED
 from heartwheel.settings import Settings
 from heartwheel.settings.models import CheckpointSettings
@@ -66,7 +67,7 @@ class OperationsPlugin:
         pack = partial(_pack, packer=packer, slots=config.slots)
         return read_topic(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
-    def advance(self) -> Advance[OperationsConfig]:
+    def advance(self) -> Advance[OperationsConfig, Output]:
         """Return `advance_operations`."""
         return advance_operations
 

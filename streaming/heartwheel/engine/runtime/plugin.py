@@ -20,23 +20,41 @@ from heartwheel.engine.runtime.state.output import Output
 from heartwheel.engine.runtime.state.schema import StateRow
 from heartwheel.settings import Settings
 
+
+class Sharded(Protocol):
+    """A configuration, as far as the state side needs to know it.
+
+    Attributes:
+        slots: the grouping key of each shard.
+    """
+
+    @property
+    def slots(self) -> tuple[int, ...]: ...  # noqa: D102 - above
+
+
 ConfigT = TypeVar("ConfigT", bound=StreamConfig)
-ConfigT_contra = TypeVar("ConfigT_contra", bound=StreamConfig, contravariant=True)
+ShardedT = TypeVar("ShardedT", bound=Sharded)
+ShardedT_contra = TypeVar("ShardedT_contra", bound=Sharded, contravariant=True)
+OutputT = TypeVar("OutputT")
+OutputT_co = TypeVar("OutputT_co", covariant=True)
 
 
-class Advance(Protocol[ConfigT_contra]):
-    """The state side of a plug-in: a function of a module, as Spark's workers find it by its name."""
+class Advance(Protocol[ShardedT_contra, OutputT_co]):
+    """The state side of a plug-in: a function of a module, as Spark's workers find it by its name.
+
+    It needs nothing of Kafka: `heartwheel.sessions` plugs in here, and brings its own source and sink.
+    """
 
     def __call__(
         self,
-        config: ConfigT_contra,
+        config: ShardedT_contra,
         shard_index: int,
         before: StateRow,
         frames: Iterable[pd.DataFrame],
         *,
         batch_ms: int,
         batch: int | None = None,
-    ) -> tuple[StateRow, Output]:
+    ) -> tuple[StateRow, OutputT_co]:
         """Advance one shard by one batch; called in a worker, once for each shard and batch.
 
         Args:
@@ -48,7 +66,7 @@ class Advance(Protocol[ConfigT_contra]):
             batch: its number, if Spark says it.
 
         Returns:
-            The new state row, and the records to write.
+            The new state row, and what is to be written.
 
         Raises:
             StateVersionError: another release wrote the state row.
@@ -58,7 +76,7 @@ class Advance(Protocol[ConfigT_contra]):
 
 
 class Plugin(Protocol[ConfigT]):
-    """A plug-in, on the driver.
+    """A plug-in of a job between topics, on the driver.
 
     Attributes:
         name: of the query, in Spark's own log.
@@ -88,7 +106,7 @@ class Plugin(Protocol[ConfigT]):
         """Return the map side, rows of `PACKED` from the job's topic; called at each start of the query."""
         ...
 
-    def advance(self) -> Advance[ConfigT]:
+    def advance(self) -> Advance[ConfigT, Output]:
         """Return the function of the state side; called at each start of the query."""
         ...
 

@@ -16,6 +16,7 @@ from heartwheel.engine.runtime.driver.growth import former_counts
 from heartwheel.engine.runtime.driver.ticker import new_run
 from heartwheel.engine.runtime.plugin import ConfigT, Plugin
 from heartwheel.engine.runtime.state.faults import Fault
+from heartwheel.engine.runtime.state.output import frame_of_output
 from heartwheel.engine.runtime.state.state_function import state_function
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local
@@ -97,5 +98,6 @@ def start_query(plugin: Plugin[ConfigT], spark: SparkSession, config: ConfigT, *
         config: the run's.
         trigger: the argument of `DataStreamWriter.trigger`.
     """
-    frame = queries.advanced(plugin.pack(spark, config), state_function(config, plugin.advance()))
+    function = state_function(config, plugin.advance(), partial(frame_of_output, topics=config.topics))
+    frame = queries.advanced(plugin.pack(spark, config), function)
     return queries.write(frame, config, name=plugin.name, **trigger)

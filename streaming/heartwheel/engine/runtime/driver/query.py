@@ -132,16 +132,21 @@ def short_records(records: DataFrame) -> DataFrame:
     return records.withColumn("value", value)
 
 
-def advanced(packed: DataFrame, function: StateFunction) -> DataFrame:
+def advanced(
+    packed: DataFrame,
+    function: StateFunction,
+    schema: str = OUTPUT,
+    timeout: str = GroupStateTimeout.NoTimeout,
+) -> DataFrame:
     """Call a state function once for every shard in every batch: each task of the map side sends every shard a row.
 
     Args:
         packed: rows of `PACKED`.
         function: from `state_function`.
+        schema: of what it gives.
+        timeout: `ProcessingTimeTimeout` to have batches, and calls of every shard, where no rows come.
     """
-    return packed.groupBy("slot").applyInPandasWithState(
-        function, OUTPUT, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
-    )
+    return packed.groupBy("slot").applyInPandasWithState(function, schema, STATE_SCHEMA, "append", timeout)
 
 
 def observed(frame: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
@@ -11,11 +11,7 @@ import pandas as pd
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.engine.runtime.driver.running_batch import running_batch
 from heartwheel.engine.runtime.map.packed import PayloadKind
-from heartwheel.engine.runtime.plugin import Advance, ConfigT
-from heartwheel.engine.runtime.state.output import (
-    Output,
-    frame_of_output,
-)
+from heartwheel.engine.runtime.plugin import Advance, OutputT, ShardedT
 from heartwheel.engine.runtime.state.schema import NEW_STATE, STATE_VERSION, StateRow
 from heartwheel.wire.rejects import Reject
 
@@ -27,18 +23,21 @@ class StateVersionError(HeartwheelError):
 
 
 def state_function(
-    config: ConfigT,
-    advance_one: Advance[ConfigT],
+    config: ShardedT,
+    advance_one: Advance[ShardedT, OutputT],
+    shape: Callable[[OutputT], Any],
     batch_number: Callable[[], int | None] = running_batch,
-    shape: Callable[[Output, Mapping[str, str]], Any] = frame_of_output,
+    *,
+    every_batch: bool = False,
 ) -> StateFunction:
     """Return the function for `applyInPandasWithState`.
 
     Args:
         config: the job's.
         advance_one: advances one shard of the job by one batch.
+        shape: makes of what a shard writes what the function gives.
         batch_number: tells the number of the batch that runs, as Spark does.
-        shape: makes of what a shard writes, and of the names of the topics, what the function gives.
+        every_batch: whether a shard is called in batches without rows, too; needs `ProcessingTimeTimeout`.
     """
     shard_of_slot = {slot: shard for shard, slot in enumerate(config.slots)}
 
@@ -48,7 +47,9 @@ def state_function(
         before = StateRow(*state.get) if state.exists else NEW_STATE
         row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, batch=batch_number())
         state.update(row)
-        yield shape(output, config.topics)
+        if every_batch:
+            state.setTimeoutDuration(1)
+        yield shape(output)
 
     return advance
 

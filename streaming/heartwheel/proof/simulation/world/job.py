@@ -293,7 +293,7 @@ class SimulatedJob:
         counts.setdefault(self._topic.count_at(self.now_ms), len(self.checkpoint.offsets))
         self._config = replace(self._config, counts=tuple(counts.items()))
         return state_function(
-            self._config, advance_shard, lambda: self.checkpoint.commits, shape=lambda output, _: output.records
+            self._config, advance_shard, lambda output: output.records, lambda: self.checkpoint.commits
         )
 
 

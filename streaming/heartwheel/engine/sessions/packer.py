@@ -1,0 +1,226 @@
+"""The map side: the distinct rows of a frame once, and of each event its time.
+
+Most keys say the same of themselves in every event. So of a frame of 65 thousand rows each shard gets the keys, the
+carried values and the timeouts of its distinct rows, and twelve bytes an event. Which rows are equal is told by a hash
+of all their columns but the time, made in the JVM.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from heartwheel.engine.runtime.map.frames import frames_of
+from heartwheel.engine.runtime.map.packed import PackedRow, PayloadKind, packed_batch
+
+UNTIMED_MS: Final = -(1 << 62)
+"""Stands for the time of an event that brings none that can be believed: it counts as seen now."""
+
+Ints = NDArray[np.int64]
+
+
+class RowKind(enum.IntEnum):
+    """What the JVM has found a row to be (`heartwheel.engine.sessions.plan`)."""
+
+    EVENT = 0
+    UNTIMED = 1
+    TICK = 2
+    UNKEYED = 3
+    UNTIMEOUTED = 4
+
+
+class SourceReading(msgspec.Struct, array_like=True):
+    """What a frame has of one partition of the source.
+
+    Args:
+        partition: its number; 0 where the whole source is one.
+        newest_ms: the latest time of its events and ticks, epoch ms; `UNTIMED_MS` if none had one.
+        spans: stretches of time without a silence of `outage` among its events, as (first, last), epoch ms.
+        events: how many events there were.
+        untimed: how many of them without a time, or with one in the future.
+        unkeyed: rows without a key.
+        untimeouted: rows without a valid timeout.
+    """
+
+    partition: int
+    newest_ms: int
+    spans: list[tuple[int, int]]
+    events: int
+    untimed: int
+    unkeyed: int
+    untimeouted: int
+
+
+class EventPack(NamedTuple):
+    """Events of one shard.
+
+    Args:
+        rows: the distinct rows: `row` (hash of all columns), `key` (hash of the key), `timeout` and `reason` where
+            there are such, then the columns of the key (`k0` and so on) and the carried ones (`c0`).
+        owner: int32 (events,), the distinct row of each event.
+        time_ms: int64 (events,), the time of each, epoch ms.
+    """
+
+    rows: pa.RecordBatch
+    owner: NDArray[np.int32]
+    time_ms: Ints
+
+    def select(self, chosen: NDArray[Any]) -> EventPack:
+        """Return some of the events, with the distinct rows that they need.
+
+        Args:
+            chosen: bool (events,).
+        """
+        index = self.owner[chosen]
+        used = np.unique(index)
+        return EventPack(self.rows.take(pa.array(used)), np.searchsorted(used, index).astype(np.int32),
+                         self.time_ms[chosen])  # fmt: skip
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(tuple[bytes, bytes, bytes]).decode
+_decode_readings = msgspec.msgpack.Decoder(list[SourceReading]).decode
+
+
+def encode_rows(rows: pa.RecordBatch) -> bytes:
+    """Encode a batch with its schema as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_batch(rows)
+    return sink.getvalue().to_pybytes()  # type: ignore[no-any-return]
+
+
+def decode_rows(data: bytes) -> pa.RecordBatch:
+    """Decode what `encode_rows` returned."""
+    return pa.ipc.open_stream(data).read_next_batch()
+
+
+def encode_pack(pack: EventPack) -> bytes:
+    """Encode a pack."""
+    return _encode((encode_rows(pack.rows), pack.owner.tobytes(), pack.time_ms.tobytes()))
+
+
+def decode_pack(data: bytes) -> EventPack:
+    """Decode what `encode_pack` returned."""
+    rows, index, time_ms = _decode(data)
+    return EventPack(decode_rows(rows), np.frombuffer(index, np.int32), np.frombuffer(time_ms, np.int64))
+
+
+def joined(packs: Sequence[EventPack]) -> EventPack:
+    """Join packs to one.
+
+    Args:
+        packs: at least one; where types differ, as a session's settings have changed, those of the first count.
+    """
+    if len(packs) == 1:
+        return packs[0]
+    schema = packs[0].rows.schema
+    rows = [pack.rows if pack.rows.schema.equals(schema) else pack.rows.cast(schema) for pack in packs]
+    starts = np.cumsum([0, *(len(each) for each in rows[:-1])])
+    index = [pack.owner + np.int32(start) for pack, start in zip(packs, starts, strict=True)]
+    return EventPack(pa.concat_batches(rows), np.concatenate(index), np.concatenate([pack.time_ms for pack in packs]))
+
+
+def decode_readings(data: bytes) -> list[SourceReading]:
+    """Decode the readings of a frame."""
+    return _decode_readings(data)
+
+
+def pack_frame(frame: pa.RecordBatch, shards: int, outage_ms: int | None) -> Iterator[PackedRow]:
+    """Pack a frame: the events of each shard, and for every shard what was read.
+
+    Args:
+        frame: rows of `plan.prepared`; at least one.
+        shards: how many shards there are.
+        outage_ms: from what length on a silence of all keys is an outage, ms.
+    """
+    kinds = frame.column("kind").to_numpy()
+    readings = _encode(_readings(frame, kinds, outage_ms))
+    yield from ((shard, PayloadKind.READINGS, readings) for shard in range(shards))
+    events = frame if not kinds.any() else frame.filter(pa.array(kinds <= RowKind.UNTIMED))
+    if len(events):
+        for shard, pack in _by_shard(events, shards):
+            yield shard, PayloadKind.RECORDS, encode_pack(pack)
+
+
+def _by_shard(events: pa.RecordBatch, shards: int) -> Iterator[tuple[int, EventPack]]:
+    found = events.column("row").dictionary_encode()
+    codes = found.indices.to_numpy()
+    first = np.empty(len(found.dictionary), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last write stays: where each was seen first
+    keys = events.column("key").to_numpy()[first]
+    # The upper bits: the lower ones of a shard's hashes stay free for whoever hashes again.
+    owner = (keys >> 16) % shards
+    order = np.lexsort((keys, owner))
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    names = [name for name in events.schema.names if name not in ("kind", "time", "part")]
+    rows = events.select(names).take(pa.array(first[order]))
+    index = rank[codes]
+    ends = np.searchsorted(owner[order], np.arange(shards), side="right")
+    by_shard = np.argsort(owner[order][index].astype(np.int16), kind="stable")
+    index, time_ms = index[by_shard], events.column("time").to_numpy()[by_shard]
+    stops = np.searchsorted(owner[order][index], np.arange(shards), side="right")
+    start = from_row = 0
+    for shard, (stop, to_row) in enumerate(zip(stops.tolist(), ends.tolist(), strict=True)):
+        if stop > start:
+            part = rows.slice(from_row, to_row - from_row)
+            yield shard, EventPack(part, index[start:stop] - np.int32(from_row), time_ms[start:stop])
+        start, from_row = stop, to_row
+
+
+def _readings(frame: pa.RecordBatch, kinds: NDArray[np.int8], outage_ms: int | None) -> list[SourceReading]:
+    parts, times = frame.column("part").to_numpy(), frame.column("time").to_numpy()
+    found = []
+    for part in np.unique(parts).tolist():
+        here = parts == part
+        kind, time_ms = kinds[here], times[here]
+        counts = np.bincount(kind, minlength=len(RowKind)).tolist()
+        spans = [] if outage_ms is None else spans_of(np.sort(time_ms[kind == RowKind.EVENT]), outage_ms)
+        timed = time_ms[(kind == RowKind.EVENT) | (kind == RowKind.TICK)]
+        found.append(
+            SourceReading(
+                part,
+                int(timed.max(initial=UNTIMED_MS)),
+                spans,
+                counts[RowKind.EVENT] + counts[RowKind.UNTIMED],
+                counts[RowKind.UNTIMED],
+                counts[RowKind.UNKEYED],
+                counts[RowKind.UNTIMEOUTED],
+            )
+        )
+    return found
+
+
+def spans_of(times_ms: Ints, outage_ms: int) -> list[tuple[int, int]]:
+    """Return the stretches between silences of at least `outage_ms`, as (first, last).
+
+    Args:
+        times_ms: ascending.
+        outage_ms: shortest silence that counts, ms.
+    """
+    if not len(times_ms):
+        return []
+    cuts = np.flatnonzero(np.diff(times_ms) >= outage_ms)
+    firsts, lasts = times_ms[np.append(0, cuts + 1)], times_ms[np.append(cuts, len(times_ms) - 1)]
+    return list(zip(firsts.tolist(), lasts.tolist(), strict=True))
+
+
+def pack_events(
+    batches: Iterable[pa.RecordBatch], slots: tuple[int, ...], outage_ms: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Pack what `mapInArrow` gives to one task.
+
+    Args:
+        batches: rows of `plan.prepared`.
+        slots: the grouping key of each shard.
+        outage_ms: from what length on a silence of all keys is an outage, ms.
+    """
+    for frame in frames_of(batch for batch in batches if len(batch)):
+        yield packed_batch(pack_frame(frame, len(slots), outage_ms), slots)

@@ -1,0 +1,377 @@
+"""A shard: its keys, their sessions on one timing wheel, and the events that wait for its clock.
+
+An event is applied once the clock has reached it, so that nothing unread of another partition can come before it. What
+a shard decides is thus the same however the source was cut into batches (`tests/sessions/test_cuts.py`), but for events
+that are older than the clock when they are read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from heartwheel.engine.sessions import clock as clocks
+from heartwheel.engine.sessions.codec import SessionState, decode_sessions, encode_sessions, new_state
+from heartwheel.engine.sessions.config import EVENTS, GONE, LATE, TIMEOUT, SessionsConfig
+from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined
+from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus, equal_keys
+from heartwheel.engine.sessions.transitions import (
+    BY_TIMEOUT,
+    NOT_SEEN_MS,
+    OF_TABLE,
+    Events,
+    Rows,
+    transitions,
+)
+from heartwheel.engine.sessions.transitions import Transitions as Changes
+
+_TIME = pa.timestamp("us", "UTC")
+
+
+class SessionsResult(NamedTuple):
+    """What one batch of a shard gives.
+
+    Args:
+        rows: of the output, in the order of their time; `None` for none.
+        figures: by the names of `config.FIGURES`.
+    """
+
+    rows: pa.RecordBatch | None
+    figures: dict[str, int]
+
+
+class SessionsShard:
+    """One shard.
+
+    Args:
+        config: the query's.
+        blob: its state, as `encode` gave it; empty for a new one.
+
+    Raises:
+        StateBlobError: the blob cannot be decoded.
+    """
+
+    def __init__(self, config: SessionsConfig, blob: str = "") -> None:
+        self._config = config
+        self._state: SessionState = decode_sessions(blob) if blob else new_state(config.shards, config.shape)
+        self._table = self._state.table
+        self._wheel = self._state.wheel
+        self._counts: dict[str, int] = {}
+        self._rows: list[pa.RecordBatch] = []
+
+    @property
+    def begun_as(self) -> tuple[int, str]:
+        """How many shards, and which columns, the query had that began the checkpoint."""
+        return self._state.shards, self._state.shape
+
+    @property
+    def now_ms(self) -> int:
+        """The clock, epoch ms; `clock.NO_TIME` before the first time."""
+        return self._state.clock.now_ms
+
+    @property
+    def alive(self) -> int:
+        """How many keys have a session."""
+        return int(np.count_nonzero(self._table["status"] == KeyStatus.ALIVE))
+
+    def __len__(self) -> int:
+        """Return the number of keys that are remembered."""
+        return len(self._table)
+
+    def encode(self) -> str:
+        """Encode the state as ASCII text."""
+        return encode_sessions(self._state)
+
+    def apply(self, packs: Sequence[EventPack], readings: Sequence[SourceReading], batch_ms: int) -> SessionsResult:
+        """Advance by one batch.
+
+        Args:
+            packs: the events of this shard, in an order that is the same on every replay.
+            readings: what was read of each partition, for all shards.
+            batch_ms: the batch's timestamp, the same on every replay, epoch ms.
+        """
+        self._counts, self._rows = {}, []
+        clock = self._state.clock
+        before_ms = clock.now_ms
+        advanced = clocks.advance(clock, readings, batch_ms, self._config)
+        self._shift(advanced.shift_ms)
+        ready = self._ready(packs, before_ms)
+        for silent_ms, until_ms in advanced.outages:
+            if ready is not None:
+                early = ready.time_ms <= silent_ms
+                self._until(ready.select(early) if early.any() else None, silent_ms)
+                ready = ready.select(~early) if not early.all() else None
+            else:
+                self._until(None, silent_ms)
+            self._renew(until_ms)
+        self._until(ready, clock.now_ms)
+        self._compact()
+        return SessionsResult(_in_order(self._rows), self._figures())
+
+    def _shift(self, shift_ms: int) -> None:
+        """Move all deadlines by a time in which the query did not run."""
+        alive = np.flatnonzero(self._table["status"] == KeyStatus.ALIVE)
+        if shift_ms and len(alive):
+            self._table["due_ms"][alive] += shift_ms
+            self._wheel.file(alive, self._table["due_ms"][alive])
+
+    def _renew(self, until_ms: int) -> None:
+        """Begin all sessions again at the end of an outage."""
+        self._state.clock.renewed_ms = until_ms
+        alive = np.flatnonzero(self._table["status"] == KeyStatus.ALIVE)
+        due = np.maximum(self._table["due_ms"][alive], until_ms + self._table["timeout_ms"][alive])
+        self._table["due_ms"][alive] = due
+        self._wheel.file(alive, due)
+
+    def _ready(self, packs: Sequence[EventPack], before_ms: int) -> EventPack | None:
+        """Return the events that the clock has reached; the others wait."""
+        waiting = self._state.waiting
+        state, now_ms = self._state, self._state.clock.now_ms
+        state.waiting = None
+        every = [*([waiting] if waiting is not None else []), *packs]
+        if not every:
+            return None
+        pack = joined(every)
+        if now_ms == clocks.NO_TIME:
+            # An event without a time counts as seen now, which nobody knows yet.
+            timed = pack.time_ms != UNTIMED_MS
+            self._count("refused", int(np.count_nonzero(~timed)))
+            state.waiting = pack.select(timed) if timed.any() else None
+            return None
+        pack = pack._replace(time_ms=np.where(pack.time_ms == UNTIMED_MS, now_ms, pack.time_ms))
+        limit_ms = now_ms
+        if len(pack.time_ms) > self._config.waiting_max:
+            nth = np.partition(pack.time_ms, -self._config.waiting_max - 1)[-self._config.waiting_max - 1]
+            limit_ms = max(now_ms, int(nth))
+        ready = pack.time_ms <= limit_ms
+        self._count("late", int(np.count_nonzero(pack.time_ms <= before_ms)))
+        self._count("released", int(np.count_nonzero(ready & (pack.time_ms > now_ms))))
+        if ready.all():
+            return pack
+        state.waiting = pack.select(~ready)
+        return pack.select(ready) if ready.any() else None
+
+    def _until(self, pack: EventPack | None, now_ms: int) -> None:
+        """Apply events, then let everything that is due by a time end."""
+        if pack is not None:
+            self._apply(pack)
+        if now_ms >= 0 and now_ms >= self._wheel.clock_ms:
+            self._fire(self._wheel.advance(now_ms))
+
+    def _apply(self, pack: EventPack) -> None:
+        events = self._events(pack)
+        clock = self._state.clock
+        changes = transitions(events, self._table, renewed_ms=clock.renewed_ms, forget_ms=self._config.forget_ms)
+        if changes is None:
+            return
+        self._emit(changes.rows, pack.rows)
+        self._change(changes, pack.rows)
+
+    def _change(self, changes: Changes, rows: pa.RecordBatch) -> None:
+        keys, table = changes.keys, self._table
+        table["status"][keys] = changes.status
+        table["first_ms"][keys] = changes.first_ms
+        table["last_ms"][keys] = changes.last_ms
+        table["due_ms"][keys] = changes.due_ms
+        table["timeout_ms"][keys] = changes.timeout_ms
+        table["times"][keys] = changes.times
+        if self._config.carry:
+            new = changes.carry != OF_TABLE
+            table.write_carry(keys[new], self._carried(rows).take(pa.array(changes.carry[new])))
+        # A key without a session has a timer, too: then it is forgotten.
+        forget = np.where(changes.status == KeyStatus.ALIVE, 0, self._config.forget_ms)
+        self._wheel.file(keys, changes.due_ms + forget)
+
+    def _fire(self, keys: Ints) -> None:
+        """End the sessions that are due, and forget the keys whose time has come."""
+        if not len(keys):
+            return
+        table = self._table
+        alive = table["status"][keys] == KeyStatus.ALIVE
+        ends, forgotten = keys[alive], keys[~alive]
+        if len(ends):
+            due = table["due_ms"][ends].copy()
+            table["status"][ends] = KeyStatus.TIMED_OUT
+            nothing = np.full(len(ends), OF_TABLE)
+            reasons, events = np.full(len(ends), BY_TIMEOUT), np.full(len(ends), EVENTS.index(GONE))
+            first, last = table["first_ms"][ends], table["last_ms"][ends]
+            times = table["times"][ends].astype(np.int64)
+            self._emit(Rows(ends, events, due, first, last, due, times, reasons, nothing), None)
+            self._wheel.file(ends, due + self._config.forget_ms)
+        if len(forgotten):
+            table.remove(forgotten)
+        if len(ends):  # a key may be due to be forgotten by now as well
+            self._fire(self._wheel.advance(self._wheel.clock_ms))
+
+    # Events and keys
+
+    def _events(self, pack: EventPack) -> Events:
+        """Return events in the order of key and time, of the keys that the table has or takes."""
+        keys = self._rows_of(pack)
+        schema = pack.rows.schema
+        key = keys[pack.owner]
+        timeouts: Any = self._config.timeout_ms
+        if timeouts is None:
+            timeouts = pack.rows.column("timeout").to_numpy()[pack.owner]
+        ends = np.zeros(len(key), np.bool_)
+        if "reason" in schema.names:
+            ends = pack.rows.column("reason").is_valid().to_numpy(zero_copy_only=False)[pack.owner]
+        row = pack.owner.astype(np.int64)
+        events = Events(key, pack.time_ms, row, ends, np.broadcast_to(np.asarray(timeouts, np.int64), len(key)))
+        if (key == UNKNOWN).any():
+            events = events.select(key != UNKNOWN)
+        return events.select(_order(events, pack.rows.column("row").to_numpy()))
+
+    def _rows_of(self, pack: EventPack) -> Ints:
+        """Return the table's row of each distinct row's key; new keys are added as far as there is room."""
+        hashes = pack.rows.column("key").to_numpy()
+        by_hash = np.argsort(hashes, kind="stable")
+        found = np.empty(len(hashes), np.int64)
+        found[by_hash] = self._table.find(hashes[by_hash])
+        keys = self._keys(pack.rows)
+        known = np.flatnonzero(found != UNKNOWN)
+        if len(known):
+            same = self._table.same_key(found[known], keys.take(pa.array(known)))
+            self._refuse(found, known[~same], pack)
+        missing = by_hash[found[by_hash] == UNKNOWN]
+        missing = missing[~np.isin(missing, known)]
+        if not len(missing):
+            return found
+        distinct, first, which = np.unique(hashes[missing], return_index=True, return_inverse=True)
+        new = missing[first]
+        same = equal_keys(keys.take(pa.array(new[which])), keys.take(pa.array(missing)))
+        taken = self._room_for(pack.rows, len(distinct))
+        rows = np.full(len(distinct), UNKNOWN, np.int64)
+        if taken:
+            carry = self._carried(pack.rows).take(pa.array(new[:taken])) if self._config.carry else None
+            rows[:taken] = self._table.add(distinct[:taken], keys.take(pa.array(new[:taken])), carry)
+        found[missing] = np.where(same, rows[which], UNKNOWN)
+        self._refuse(found, missing[found[missing] == UNKNOWN], pack)
+        return found
+
+    def _refuse(self, found: Ints, rows: Ints, pack: EventPack) -> None:
+        """Count the events of some distinct rows as refused: there is no room, or another key has their hash."""
+        found[rows] = UNKNOWN
+        if len(rows):
+            self._count("refused", int(np.count_nonzero(np.isin(pack.owner, rows))))
+
+    def _room_for(self, rows: pa.RecordBatch, wanted: int) -> int:
+        """Return how many new keys there is room for."""
+        room = min(wanted, self._config.keys_max - len(self._table))
+        left = self._config.bytes_max - self._table.nbytes()
+        each = rows.nbytes / max(1, len(rows))
+        return max(0, min(room, int(left / each) if each else room))
+
+    def _keys(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.select([f"k{number}" for number in range(self._config.keys)])
+
+    def _carried(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows.select([f"c{number}" for number in range(self._config.carry)])
+
+    def _compact(self) -> None:
+        """Renumber the table if much of it is free."""
+        if not self._table.columns.wasteful():
+            return
+        used = self._table.columns.used().astype(np.int64)
+        deadlines = self._wheel.deadlines()[used].copy()
+        self._table.keep(used)
+        self._wheel = self._state.rewound(len(used), deadlines)
+
+    # Rows
+
+    def _emit(self, rows: Rows, distinct: pa.RecordBatch | None) -> None:
+        wanted = np.array([name in self._config.emit for name in EVENTS])[rows.event]
+        if not wanted.all():
+            rows = Rows(*(column[wanted] for column in rows))
+        if len(rows.key):
+            self._rows.append(self._shaped(rows, distinct))
+
+    def _shaped(self, rows: Rows, distinct: pa.RecordBatch | None) -> pa.RecordBatch:
+        table = self._table
+        at, keys = pa.array(rows.key), table.keys
+        columns = [] if keys is None else [column.take(at) for column in keys.columns]
+        hashes = table["key"][rows.key]
+        seen = rows.last_ms != NOT_SEEN_MS
+        reasons = pa.array([None, TIMEOUT, LATE], pa.string())
+        if distinct is not None and "reason" in distinct.schema.names:
+            reasons = pa.concat_arrays([reasons, distinct.column("reason").cast(pa.string())])
+        columns += [
+            pa.array(EVENTS, pa.string()).take(pa.array(rows.event)),
+            _times(rows.at_ms),
+            _times(rows.first_ms),
+            _times(rows.last_ms, seen),
+            _times(rows.deadline_ms),
+            pa.array((rows.at_ms - rows.last_ms) / 1000.0, mask=~seen),
+            pa.array(rows.times),
+            reasons.take(pa.array(rows.reason)),
+        ]
+        columns += self._carry_of(rows, distinct)
+        columns.append(pa.array(_ids(hashes, rows)))
+        columns += [pa.array(hashes), pa.array(rows.at_ms), pa.array(rows.event)]
+        return pa.RecordBatch.from_arrays(columns, names=[f"o{place}" for place in range(len(columns))])
+
+    def _carry_of(self, rows: Rows, distinct: pa.RecordBatch | None) -> list[pa.Array]:
+        carry = self._table.carry
+        if carry is None:
+            return []
+        source, pool = rows.key, carry
+        if distinct is not None:
+            source = np.where(rows.carry == OF_TABLE, rows.key, len(carry) + rows.carry)
+            pool = pa.concat_batches([carry, self._carried(distinct).cast(carry.schema)])
+        return [column.take(pa.array(source)) for column in pool.columns]
+
+    # Figures
+
+    def _count(self, name: str, number: int) -> None:
+        self._counts[name] = self._counts.get(name, 0) + number
+
+    def _figures(self) -> dict[str, int]:
+        waiting = self._state.waiting
+        alive = self.alive
+        return {
+            **self._counts,
+            "alive": alive,
+            "closed": len(self._table) - alive,
+            "waiting": 0 if waiting is None else len(waiting.owner),
+        }
+
+
+def _order(events: Events, hashes: Ints) -> Ints:
+    """Return the order of key and time; of one key and time others come before ends, and all by their content."""
+    key, time_ms = events.key, events.time_ms
+    if not len(key):
+        return np.empty(0, np.int64)
+    base = int(time_ms.min())
+    span = int(time_ms.max()) - base + 1
+    if int(key.max()) < (1 << 62) // span:
+        mixed = key * span + (time_ms - base)
+        order = np.argsort(mixed, kind="stable")
+        mixed = mixed[order]
+        if not ((mixed[1:] == mixed[:-1]) & (events.row[order][1:] != events.row[order][:-1])).any():
+            return order
+    return np.lexsort((hashes[events.row], events.ends, time_ms, key))
+
+
+def _times(times_ms: Ints, known: Any = None) -> pa.Array:
+    return pa.array(np.where(True if known is None else known, times_ms, 0) * 1000, pa.int64(),
+                    mask=None if known is None else ~known).cast(_TIME)  # fmt: skip
+
+
+def _ids(hashes: Ints, rows: Rows) -> list[str]:
+    """Return an id for each row, made of its key and of what happened when."""
+    parts = zip(hashes.tolist(), rows.event.tolist(), rows.at_ms.tolist(), rows.times.tolist(), strict=True)
+    return [hashlib.blake2b(b"%d %d %d %d" % part, digest_size=16).hexdigest() for part in parts]
+
+
+def _in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:
+    """Join rows, in the order of their time; of one time, by event and key."""
+    if not batches:
+        return None
+    rows = pa.concat_batches(batches)
+    hashes, at_ms, event = (rows.column(place).to_numpy() for place in (-3, -2, -1))
+    order = np.lexsort((hashes, event, at_ms))
+    return rows.select(list(range(rows.num_columns - 3))).take(pa.array(order))

@@ -1,0 +1,180 @@
+"""The keys of a shard: a row a key, in columns; the key itself and what is carried as Arrow."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from heartwheel.engine.shard.tables import FREE, Table
+from heartwheel.engine.shard.text import TextTable
+
+Ints = NDArray[np.int64]
+UNKNOWN: Final = -1
+"""Stands for the row of a key that the table does not have."""
+
+
+class KeyStatus(enum.IntEnum):
+    """How the last session of a key stands."""
+
+    ALIVE = 0
+    TIMED_OUT = 1
+    ENDED = 2
+
+
+def key_table() -> Table:
+    """Return an empty table.
+
+    Columns: `status`; `key` (its hash), `first_ms` and `last_ms` (the first and the last event of the session),
+    `due_ms` (its deadline, or when it ended), `timeout_ms`, `times` (how many sessions the key has had).
+    """
+    return Table(
+        {
+            "status": (FREE, np.int8),
+            "key": (0, np.int64),
+            "first_ms": (0, np.int64),
+            "last_ms": (0, np.int64),
+            "due_ms": (0, np.int64),
+            "timeout_ms": (0, np.int64),
+            "times": (0, np.int32),
+        }
+    )
+
+
+class KeyTable:
+    """The keys of a shard.
+
+    Args:
+        columns: of `key_table`.
+        order: int32 (keys,), the rows in use in the order of their hashes; made if left out.
+        keys: the key columns, a row a key.
+        carry: likewise what is carried; without columns if nothing is.
+    """
+
+    def __init__(
+        self,
+        columns: Table | None = None,
+        order: NDArray[np.int32] | None = None,
+        keys: pa.RecordBatch | None = None,
+        carry: pa.RecordBatch | None = None,
+    ) -> None:
+        self.columns = key_table() if columns is None else columns
+        self.keys = keys
+        self.carry = carry
+        self.order: NDArray[np.int32] = self._sorted() if order is None else order
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self.columns)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        """Return one column, a view."""
+        return self.columns[name]
+
+    def nbytes(self) -> int:
+        """Return the bytes of the keys and the carried values."""
+        return sum(batch.nbytes for batch in (self.keys, self.carry) if batch is not None)
+
+    def find(self, hashes: Ints) -> Ints:
+        """Return the row of each hash, `UNKNOWN` where there is none.
+
+        Args:
+            hashes: ascending, which is about three times as fast as any order.
+        """
+        rows = np.full(len(hashes), UNKNOWN, np.int64)
+        if len(self.order):
+            known = self["key"][self.order]
+            at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
+            found = known[at] == hashes
+            rows[found] = self.order[at[found]]
+        return rows
+
+    def same_key(self, rows: Ints, keys: pa.RecordBatch) -> NDArray[np.bool_]:
+        """Return whether each row's key is this one, and not another one of the same hash.
+
+        Args:
+            rows: of the table.
+            keys: key columns, one for each of the rows.
+        """
+        known: Any = self.keys
+        return equal_keys(known.take(pa.array(rows)), keys)
+
+    def add(self, hashes: Ints, keys: pa.RecordBatch, carry: pa.RecordBatch | None) -> Ints:
+        """Add keys that have no session yet, and return their rows.
+
+        Args:
+            hashes: of the keys, each once, none of them known.
+            keys: their columns.
+            carry: what is carried of them.
+        """
+        rows: Ints = self.columns.allocate_many(len(hashes)).astype(np.int64)
+        self["status"][rows] = KeyStatus.ENDED
+        self["key"][rows] = hashes
+        self.keys = scattered(self.keys, rows, keys, self.columns.rows)
+        if carry is not None:
+            self.carry = scattered(self.carry, rows, carry, self.columns.rows)
+        self.order = self._sorted()
+        return rows
+
+    def write_carry(self, rows: Ints, carry: pa.RecordBatch) -> None:
+        """Set what is carried of some keys.
+
+        Args:
+            rows: of the table, each once.
+            carry: a row for each.
+        """
+        known: Any = self.carry
+        if not known.take(pa.array(rows)).equals(carry.cast(known.schema)):
+            self.carry = scattered(known, rows, carry, self.columns.rows)
+
+    def remove(self, rows: Ints) -> None:
+        """Remove keys."""
+        self.columns.release_many(rows.astype(np.intp))
+        self.order = self._sorted()
+
+    def keep(self, rows: Ints) -> None:
+        """Renumber: row `rows[i]` becomes row `i`, all others are dropped."""
+        self.columns.keep(rows.astype(np.intp))
+        self.keys = None if self.keys is None else self.keys.take(pa.array(rows))
+        self.carry = None if self.carry is None else self.carry.take(pa.array(rows))
+        self.order = self._sorted()
+
+    def _sorted(self) -> NDArray[np.int32]:
+        used = self.columns.used()
+        return used[np.argsort(self["key"][used], kind="stable")].astype(np.int32)
+
+
+def equal_keys(one: pa.RecordBatch, other: pa.RecordBatch) -> NDArray[np.bool_]:
+    """Return where two batches of keys have the same key."""
+    same = np.ones(len(one), np.bool_)
+    for mine, theirs in zip(one.columns, other.columns, strict=True):
+        same &= pc.equal(mine, theirs.cast(mine.type)).to_numpy(zero_copy_only=False)
+    return same
+
+
+def scattered(old: pa.RecordBatch | None, rows: Ints, values: pa.RecordBatch, length: int) -> pa.RecordBatch:
+    """Return a batch with some rows replaced or added.
+
+    Args:
+        old: the batch; `None` for an empty one.
+        rows: where the values go, each once.
+        values: a row for each.
+        length: of the batch that is returned; each row beyond the old ones is among `rows`.
+    """
+    before = 0 if old is None else len(old)
+    source = np.zeros(length, np.int64)
+    source[: min(before, length)] = np.arange(min(before, length))
+    source[rows] = before + np.arange(len(rows))
+    pool = values if old is None else pa.concat_batches([old, values.cast(old.schema)])
+    return pool.take(pa.array(source))
+
+
+def loaded(columns: dict[str, NDArray[Any]]) -> Table:
+    """Return a table with the columns that `Table.dump` gave."""
+    table = key_table()
+    table.load(columns, TextTable())
+    return table
