@@ -103,7 +103,7 @@ def _require_same(config: SessionsConfig, shard: SessionsShard) -> None:
     if shards != config.shards:
         raise SessionsChangedError(
             f"the checkpoint was begun with {shards} shards, and sessions(shards={config.shards}) was called",
-            hint=f"set shards={shards}, or start on a new checkpoint; left out it is Spark's number of shuffle partitions",
+            hint=f"set shards={shards}, or start on a new checkpoint; left out it is Spark's shuffle partitions",
         )
     if shape != config.shape:
         raise SessionsChangedError(

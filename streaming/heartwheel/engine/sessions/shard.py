@@ -7,7 +7,6 @@ that are older than the clock when they are read.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -16,20 +15,12 @@ import pyarrow as pa
 
 from heartwheel.engine.sessions import clock as clocks
 from heartwheel.engine.sessions.codec import SessionState, decode_sessions, encode_sessions, new_state
-from heartwheel.engine.sessions.config import EVENTS, GONE, LATE, TIMEOUT, SessionsConfig
+from heartwheel.engine.sessions.columns import OF_TABLE, Events, in_order
+from heartwheel.engine.sessions.config import SessionsConfig
 from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined
+from heartwheel.engine.sessions.rows import OutputRows, carried
 from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus, equal_keys
-from heartwheel.engine.sessions.transitions import (
-    BY_TIMEOUT,
-    NOT_SEEN_MS,
-    OF_TABLE,
-    Events,
-    Rows,
-    transitions,
-)
-from heartwheel.engine.sessions.transitions import Transitions as Changes
-
-_TIME = pa.timestamp("us", "UTC")
+from heartwheel.engine.sessions.transitions import Transitions, timed_out, transitions
 
 
 class SessionsResult(NamedTuple):
@@ -61,7 +52,8 @@ class SessionsShard:
         self._table = self._state.table
         self._wheel = self._state.wheel
         self._counts: dict[str, int] = {}
-        self._rows: list[pa.RecordBatch] = []
+        self._added = np.empty(0, np.int64)
+        self._rows = OutputRows(config, self._table)
 
     @property
     def begun_as(self) -> tuple[int, str]:
@@ -94,7 +86,7 @@ class SessionsShard:
             readings: what was read of each partition, for all shards.
             batch_ms: the batch's timestamp, the same on every replay, epoch ms.
         """
-        self._counts, self._rows = {}, []
+        self._counts = {}
         clock = self._state.clock
         before_ms = clock.now_ms
         advanced = clocks.advance(clock, readings, batch_ms, self._config)
@@ -110,7 +102,7 @@ class SessionsShard:
             self._renew(until_ms)
         self._until(ready, clock.now_ms)
         self._compact()
-        return SessionsResult(_in_order(self._rows), self._figures())
+        return SessionsResult(self._rows.taken(), self._figures())
 
     def _shift(self, shift_ms: int) -> None:
         """Move all deadlines by a time in which the query did not run."""
@@ -163,15 +155,16 @@ class SessionsShard:
             self._fire(self._wheel.advance(now_ms))
 
     def _apply(self, pack: EventPack) -> None:
-        events = self._events(pack)
-        clock = self._state.clock
-        changes = transitions(events, self._table, renewed_ms=clock.renewed_ms, forget_ms=self._config.forget_ms)
-        if changes is None:
-            return
-        self._emit(changes.rows, pack.rows)
-        self._change(changes, pack.rows)
+        self._added = self._added[:0]
+        events, renewed_ms = self._events(pack), self._state.clock.renewed_ms
+        changes = transitions(events, self._table, renewed_ms=renewed_ms, forget_ms=self._config.forget_ms)
+        if changes is not None:
+            self._rows.add(changes.rows, pack.rows)
+            self._change(changes, pack.rows)
+        if (unused := self._added[self._table["times"][self._added] == 0]).size:
+            self._table.remove(unused)  # of keys that have nothing but ends
 
-    def _change(self, changes: Changes, rows: pa.RecordBatch) -> None:
+    def _change(self, changes: Transitions, rows: pa.RecordBatch) -> None:
         keys, table = changes.keys, self._table
         table["status"][keys] = changes.status
         table["first_ms"][keys] = changes.first_ms
@@ -181,7 +174,7 @@ class SessionsShard:
         table["times"][keys] = changes.times
         if self._config.carry:
             new = changes.carry != OF_TABLE
-            table.write_carry(keys[new], self._carried(rows).take(pa.array(changes.carry[new])))
+            table.write_carry(keys[new], carried(self._config, rows).take(pa.array(changes.carry[new])))
         # A key without a session has a timer, too: then it is forgotten.
         forget = np.where(changes.status == KeyStatus.ALIVE, 0, self._config.forget_ms)
         self._wheel.file(keys, changes.due_ms + forget)
@@ -194,14 +187,9 @@ class SessionsShard:
         alive = table["status"][keys] == KeyStatus.ALIVE
         ends, forgotten = keys[alive], keys[~alive]
         if len(ends):
-            due = table["due_ms"][ends].copy()
             table["status"][ends] = KeyStatus.TIMED_OUT
-            nothing = np.full(len(ends), OF_TABLE)
-            reasons, events = np.full(len(ends), BY_TIMEOUT), np.full(len(ends), EVENTS.index(GONE))
-            first, last = table["first_ms"][ends], table["last_ms"][ends]
-            times = table["times"][ends].astype(np.int64)
-            self._emit(Rows(ends, events, due, first, last, due, times, reasons, nothing), None)
-            self._wheel.file(ends, due + self._config.forget_ms)
+            self._rows.add(timed_out(ends, table))
+            self._wheel.file(ends, table["due_ms"][ends] + self._config.forget_ms)
         if len(forgotten):
             table.remove(forgotten)
         if len(ends):  # a key may be due to be forgotten by now as well
@@ -224,7 +212,7 @@ class SessionsShard:
         events = Events(key, pack.time_ms, row, ends, np.broadcast_to(np.asarray(timeouts, np.int64), len(key)))
         if (key == UNKNOWN).any():
             events = events.select(key != UNKNOWN)
-        return events.select(_order(events, pack.rows.column("row").to_numpy()))
+        return events.select(in_order(events, pack.rows.column("row").to_numpy()))
 
     def _rows_of(self, pack: EventPack) -> Ints:
         """Return the table's row of each distinct row's key; new keys are added as far as there is room."""
@@ -232,7 +220,7 @@ class SessionsShard:
         by_hash = np.argsort(hashes, kind="stable")
         found = np.empty(len(hashes), np.int64)
         found[by_hash] = self._table.find(hashes[by_hash])
-        keys = self._keys(pack.rows)
+        keys = pack.rows.select([f"k{number}" for number in range(self._config.keys)])
         known = np.flatnonzero(found != UNKNOWN)
         if len(known):
             same = self._table.same_key(found[known], keys.take(pa.array(known)))
@@ -247,8 +235,8 @@ class SessionsShard:
         taken = self._room_for(pack.rows, len(distinct))
         rows = np.full(len(distinct), UNKNOWN, np.int64)
         if taken:
-            carry = self._carried(pack.rows).take(pa.array(new[:taken])) if self._config.carry else None
-            rows[:taken] = self._table.add(distinct[:taken], keys.take(pa.array(new[:taken])), carry)
+            carry = carried(self._config, pack.rows).take(pa.array(new[:taken])) if self._config.carry else None
+            rows[:taken] = self._added = self._table.add(distinct[:taken], keys.take(pa.array(new[:taken])), carry)
         found[missing] = np.where(same, rows[which], UNKNOWN)
         self._refuse(found, missing[found[missing] == UNKNOWN], pack)
         return found
@@ -266,12 +254,6 @@ class SessionsShard:
         each = rows.nbytes / max(1, len(rows))
         return max(0, min(room, int(left / each) if each else room))
 
-    def _keys(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.select([f"k{number}" for number in range(self._config.keys)])
-
-    def _carried(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.select([f"c{number}" for number in range(self._config.carry)])
-
     def _compact(self) -> None:
         """Renumber the table if much of it is free."""
         if not self._table.columns.wasteful():
@@ -280,49 +262,6 @@ class SessionsShard:
         deadlines = self._wheel.deadlines()[used].copy()
         self._table.keep(used)
         self._wheel = self._state.rewound(len(used), deadlines)
-
-    # Rows
-
-    def _emit(self, rows: Rows, distinct: pa.RecordBatch | None) -> None:
-        wanted = np.array([name in self._config.emit for name in EVENTS])[rows.event]
-        if not wanted.all():
-            rows = Rows(*(column[wanted] for column in rows))
-        if len(rows.key):
-            self._rows.append(self._shaped(rows, distinct))
-
-    def _shaped(self, rows: Rows, distinct: pa.RecordBatch | None) -> pa.RecordBatch:
-        table = self._table
-        at, keys = pa.array(rows.key), table.keys
-        columns = [] if keys is None else [column.take(at) for column in keys.columns]
-        hashes = table["key"][rows.key]
-        seen = rows.last_ms != NOT_SEEN_MS
-        reasons = pa.array([None, TIMEOUT, LATE], pa.string())
-        if distinct is not None and "reason" in distinct.schema.names:
-            reasons = pa.concat_arrays([reasons, distinct.column("reason").cast(pa.string())])
-        columns += [
-            pa.array(EVENTS, pa.string()).take(pa.array(rows.event)),
-            _times(rows.at_ms),
-            _times(rows.first_ms),
-            _times(rows.last_ms, seen),
-            _times(rows.deadline_ms),
-            pa.array((rows.at_ms - rows.last_ms) / 1000.0, mask=~seen),
-            pa.array(rows.times),
-            reasons.take(pa.array(rows.reason)),
-        ]
-        columns += self._carry_of(rows, distinct)
-        columns.append(pa.array(_ids(hashes, rows)))
-        columns += [pa.array(hashes), pa.array(rows.at_ms), pa.array(rows.event)]
-        return pa.RecordBatch.from_arrays(columns, names=[f"o{place}" for place in range(len(columns))])
-
-    def _carry_of(self, rows: Rows, distinct: pa.RecordBatch | None) -> list[pa.Array]:
-        carry = self._table.carry
-        if carry is None:
-            return []
-        source, pool = rows.key, carry
-        if distinct is not None:
-            source = np.where(rows.carry == OF_TABLE, rows.key, len(carry) + rows.carry)
-            pool = pa.concat_batches([carry, self._carried(distinct).cast(carry.schema)])
-        return [column.take(pa.array(source)) for column in pool.columns]
 
     # Figures
 
@@ -338,40 +277,3 @@ class SessionsShard:
             "closed": len(self._table) - alive,
             "waiting": 0 if waiting is None else len(waiting.owner),
         }
-
-
-def _order(events: Events, hashes: Ints) -> Ints:
-    """Return the order of key and time; of one key and time others come before ends, and all by their content."""
-    key, time_ms = events.key, events.time_ms
-    if not len(key):
-        return np.empty(0, np.int64)
-    base = int(time_ms.min())
-    span = int(time_ms.max()) - base + 1
-    if int(key.max()) < (1 << 62) // span:
-        mixed = key * span + (time_ms - base)
-        order = np.argsort(mixed, kind="stable")
-        mixed = mixed[order]
-        if not ((mixed[1:] == mixed[:-1]) & (events.row[order][1:] != events.row[order][:-1])).any():
-            return order
-    return np.lexsort((hashes[events.row], events.ends, time_ms, key))
-
-
-def _times(times_ms: Ints, known: Any = None) -> pa.Array:
-    return pa.array(np.where(True if known is None else known, times_ms, 0) * 1000, pa.int64(),
-                    mask=None if known is None else ~known).cast(_TIME)  # fmt: skip
-
-
-def _ids(hashes: Ints, rows: Rows) -> list[str]:
-    """Return an id for each row, made of its key and of what happened when."""
-    parts = zip(hashes.tolist(), rows.event.tolist(), rows.at_ms.tolist(), rows.times.tolist(), strict=True)
-    return [hashlib.blake2b(b"%d %d %d %d" % part, digest_size=16).hexdigest() for part in parts]
-
-
-def _in_order(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch | None:
-    """Join rows, in the order of their time; of one time, by event and key."""
-    if not batches:
-        return None
-    rows = pa.concat_batches(batches)
-    hashes, at_ms, event = (rows.column(place).to_numpy() for place in (-3, -2, -1))
-    order = np.lexsort((hashes, event, at_ms))
-    return rows.select(list(range(rows.num_columns - 3))).take(pa.array(order))

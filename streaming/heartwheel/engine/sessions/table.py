@@ -14,6 +14,7 @@ from heartwheel.engine.shard.tables import FREE, Table
 from heartwheel.engine.shard.text import TextTable
 
 Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 UNKNOWN: Final = -1
 """Stands for the row of a key that the table does not have."""
 

@@ -14,76 +14,23 @@ The rules, for one key, in the order of time:
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.engine.sessions.table import Ints, KeyStatus, KeyTable
-
-Bools = NDArray[np.bool_]
-
-OF_TABLE: Final = -1
-"""Stands for what the table carries of a key, where else a distinct row is named."""
-
-NO_REASON: Final = 0
-BY_TIMEOUT: Final = 1
-TOO_LATE: Final = 2
-REASONS_BEFORE_ROWS: Final = 3
-"""Reasons are numbers: these, and from here on that of a distinct row."""
-
-NOT_SEEN_MS: Final = -(1 << 62)
-"""Stands for a time that a row has not."""
-
-
-class Events(NamedTuple):
-    """Events of keys that the table has, in the order of row, then time.
-
-    Args:
-        key: the table's row of each event's key.
-        time_ms: its time, epoch ms.
-        row: which distinct row it is.
-        ends: whether it ends a session.
-        timeout_ms: of the session from then on, ms.
-    """
-
-    key: Ints
-    time_ms: Ints
-    row: Ints
-    ends: Bools
-    timeout_ms: Ints
-
-    def select(self, chosen: Bools | Ints) -> Events:
-        """Return some of the events."""
-        return Events(
-            self.key[chosen], self.time_ms[chosen], self.row[chosen], self.ends[chosen], self.timeout_ms[chosen]
-        )
-
-
-class Rows(NamedTuple):
-    """Rows of the output as columns.
-
-    Args:
-        key: the table's row of the key.
-        event: place in `config.EVENTS`.
-        at_ms: when it happened.
-        first_ms: first event of the session.
-        last_ms: the last event before; `NOT_SEEN_MS` of a key that is new.
-        deadline_ms: of the session.
-        times: its number.
-        reason: see `REASONS_BEFORE_ROWS`.
-        carry: the distinct row whose carried values count, or `OF_TABLE`.
-    """
-
-    key: Ints
-    event: Ints
-    at_ms: Ints
-    first_ms: Ints
-    last_ms: Ints
-    deadline_ms: Ints
-    times: Ints
-    reason: Ints
-    carry: Ints
+from heartwheel.engine.sessions.columns import (
+    BY_TIMEOUT,
+    NO_REASON,
+    NOT_SEEN_MS,
+    OF_TABLE,
+    REASONS_BEFORE_ROWS,
+    TOO_LATE,
+    Events,
+    Rows,
+)
+from heartwheel.engine.sessions.config import BACK, CAME, EVENTS, GONE
+from heartwheel.engine.sessions.table import Bools, Ints, KeyStatus, KeyTable
 
 
 class Transitions(NamedTuple):
@@ -124,63 +71,126 @@ def transitions(events: Events, table: KeyTable, *, renewed_ms: int, forget_ms: 
     events = _effective(events, table)
     if not len(events.key):
         return None
-    key, time_ms, row, ends, timeout_ms = events
-    first = np.append(True, key[1:] != key[:-1])
-    inner = ~first[1:]
-    alive = table["status"][key] == KeyStatus.ALIVE
-    due_after = np.maximum(time_ms, renewed_ms) + timeout_ms
-
-    def before(of_table: NDArray[Any], of_events: NDArray[Any]) -> Ints:
-        """Return for each event what counted before it: for the first of a key, what the table has."""
-        values: Ints = of_table.astype(np.int64)
-        values[1:][inner] = of_events[:-1][inner]
-        return values
-
-    due = before(table["due_ms"][key], due_after)
-    seen = before(table["last_ms"][key], time_ms)
-    carry = before(np.full(len(key), OF_TABLE), row)
-    is_open = before(alive.astype(np.int64), ~ends).astype(np.bool_)
-    timed_out = is_open & (time_ms >= due)
-    begins = (~is_open | timed_out) & ~ends
-    ended = ends & is_open & ~timed_out
-    # An end that came behind the deadline is ignored, as it is if the deadline had been noticed before.
-    seen_after = np.where(ends & timed_out, seen, time_ms)
-    seen = before(table["last_ms"][key], seen_after)
-
-    over_after = np.where(timed_out, due, time_ms)
-    over = np.where(timed_out, due, before(table["due_ms"][key], over_after))
-    times, is_new = _counted(events, table, first, begins, forgotten=time_ms - over >= forget_ms)
-    late = begins & first & ~alive & (table["status"][key] == KeyStatus.TIMED_OUT) & (time_ms < due)
-
-    sessions = np.maximum.accumulate(np.where(first | begins, np.arange(len(key)), 0))
-    session_first = np.where(begins, time_ms, table["first_ms"][key])[sessions]
-    first_before = before(table["first_ms"][key], session_first)
-    times_before = before(table["times"][key], times)
-
-    reason = np.where(late, TOO_LATE, NO_REASON)
-    of_end = np.where(ended, REASONS_BEFORE_ROWS + row, BY_TIMEOUT)
-    event = np.where(is_new, 1, 2)
-    last_seen = np.where(is_new, NOT_SEEN_MS, seen)
-    gone = timed_out | ended
-    at_end = np.where(ended, time_ms, due)
-    rows = _joined(
-        Rows(key, np.zeros(len(key), np.int64), at_end, first_before, seen, due, times_before, of_end, carry), gone,
-        Rows(key, event, time_ms, time_ms, last_seen, due_after, times, reason, row), begins,
-    )  # fmt: skip
+    steps = _steps(events, table, renewed_ms)
+    first, begins = steps.first, steps.begins
+    over_after = np.where(steps.timed_out, steps.due, events.time_ms)
+    over = np.where(steps.timed_out, steps.due, steps.before(table["due_ms"][events.key], over_after))
+    times, is_new = _counted(events, table, first, begins, forgotten=events.time_ms - over >= forget_ms)
+    sessions = np.maximum.accumulate(np.where(first | begins, np.arange(len(first)), 0))
+    session_first = np.where(begins, events.time_ms, table["first_ms"][events.key])[sessions]
+    rows = _joined(_ended(events, table, steps, session_first, times), _begun(events, steps, times, is_new))
     last = np.append(first[1:], True)
-    status = np.where(~ends, KeyStatus.ALIVE, np.where(ended, KeyStatus.ENDED, KeyStatus.TIMED_OUT))
-    due_at_last = np.where(~ends, due_after, np.where(ended, time_ms, due))
+    ended_as = np.where(steps.ended, KeyStatus.ENDED, KeyStatus.TIMED_OUT)
+    ended_at = np.where(steps.ended, events.time_ms, steps.due)
+    timeout_before = steps.before(table["timeout_ms"][events.key], events.timeout_ms)
     return Transitions(
         rows,
-        key[last],
-        status[last],
+        events.key[last],
+        np.where(events.ends, ended_as, KeyStatus.ALIVE)[last],
         session_first[last],
-        seen_after[last],
-        due_at_last[last],
-        np.where(ends, before(table["timeout_ms"][key], timeout_ms), timeout_ms)[last],
+        steps.seen_after[last],
+        np.where(events.ends, ended_at, steps.due_after)[last],
+        np.where(events.ends, timeout_before, events.timeout_ms)[last],
         times[last],
-        np.where(ends, carry, row)[last],
+        np.where(events.ends, steps.carry, events.row)[last],
     )
+
+
+class _Steps(NamedTuple):
+    """What each event finds and does.
+
+    Args:
+        first: whether it is the first of its key.
+        due: the deadline before it, or when the session before was over.
+        due_after: the deadline that it sets.
+        seen: the last event before it.
+        seen_after: the last event of its key from then on.
+        carry: the distinct row whose carried values counted before it.
+        timed_out: whether the session before it had ended at its deadline.
+        ended: whether it ends a session.
+        begins: whether it begins one.
+        late: whether it is older than the end of the session before.
+    """
+
+    first: Bools
+    due: Ints
+    due_after: Ints
+    seen: Ints
+    seen_after: Ints
+    carry: Ints
+    timed_out: Bools
+    ended: Bools
+    begins: Bools
+    late: Bools
+
+    def before(self, of_table: NDArray[Any], of_events: NDArray[Any]) -> Ints:
+        """Return what counted before each event."""
+        return _before(self.first, of_table, of_events)
+
+
+def _before(first: Bools, of_table: NDArray[Any], of_events: NDArray[Any]) -> Ints:
+    """Return what counted before each event: for the first of a key what the table has, else that of the one before."""
+    values: Ints = of_table.astype(np.int64)
+    inner = ~first[1:]
+    values[1:][inner] = of_events[:-1][inner]
+    return values
+
+
+def _steps(events: Events, table: KeyTable, renewed_ms: int) -> _Steps:
+    key, time_ms, ends = events.key, events.time_ms, events.ends
+    first = np.append(True, key[1:] != key[:-1])
+    status, last_ms = table["status"][key], table["last_ms"][key]
+    due_after = np.maximum(time_ms, renewed_ms) + events.timeout_ms
+    due = _before(first, table["due_ms"][key], due_after)
+    is_open = _before(first, status == KeyStatus.ALIVE, ~ends).astype(np.bool_)
+    timed_out = is_open & (time_ms >= due)
+    begins = (~is_open | timed_out) & ~ends
+    # An end that came behind the deadline is ignored, as it is if the deadline had been noticed before.
+    seen_after = np.where(ends & timed_out, _before(first, last_ms, time_ms), time_ms)
+    return _Steps(
+        first=first,
+        due=due,
+        due_after=due_after,
+        seen=_before(first, last_ms, seen_after),
+        seen_after=seen_after,
+        carry=_before(first, np.full(len(key), OF_TABLE), events.row),
+        timed_out=timed_out,
+        ended=ends & is_open & ~timed_out,
+        begins=begins,
+        late=begins & first & (status == KeyStatus.TIMED_OUT) & (time_ms < due),
+    )
+
+
+def _ended(events: Events, table: KeyTable, steps: _Steps, session_first: Ints, times: Ints) -> Rows:
+    """Return the rows of the sessions that events end, or find ended."""
+    rows = Rows(
+        key=events.key,
+        event=np.full(len(events.key), EVENTS.index(GONE)),
+        at_ms=np.where(steps.ended, events.time_ms, steps.due),
+        first_ms=steps.before(table["first_ms"][events.key], session_first),
+        last_ms=steps.seen,
+        deadline_ms=steps.due,
+        times=steps.before(table["times"][events.key], times),
+        reason=np.where(steps.ended, REASONS_BEFORE_ROWS + events.row, BY_TIMEOUT),
+        carry=steps.carry,
+    )
+    return rows.select(steps.timed_out | steps.ended)
+
+
+def _begun(events: Events, steps: _Steps, times: Ints, is_new: Bools) -> Rows:
+    """Return the rows of the sessions that events begin."""
+    rows = Rows(
+        key=events.key,
+        event=np.where(is_new, EVENTS.index(CAME), EVENTS.index(BACK)),
+        at_ms=events.time_ms,
+        first_ms=events.time_ms,
+        last_ms=np.where(is_new, NOT_SEEN_MS, steps.seen),
+        deadline_ms=steps.due_after,
+        times=times,
+        reason=np.where(steps.late, TOO_LATE, NO_REASON),
+        carry=events.row,
+    )
+    return rows.select(steps.begins)
 
 
 def _effective(events: Events, table: KeyTable) -> Events:
@@ -213,6 +223,18 @@ def _counted(events: Events, table: KeyTable, first: Bools, begins: Bools, *, fo
     return (begun - origin[origins]).astype(np.int64), fresh
 
 
-def _joined(gone: Rows, is_gone: Bools, begun: Rows, begins: Bools) -> Rows:
-    pairs = zip(gone, begun, strict=True)
-    return Rows(*(np.concatenate((ended[is_gone], began[begins])).astype(np.int64) for ended, began in pairs))
+def _joined(one: Rows, other: Rows) -> Rows:
+    return Rows(*(np.concatenate(pair).astype(np.int64) for pair in zip(one, other, strict=True)))
+
+
+def timed_out(keys: Ints, table: KeyTable) -> Rows:
+    """Return the rows of sessions that end at their deadlines.
+
+    Args:
+        keys: the table's rows of their keys.
+        table: it is not changed.
+    """
+    due, times = table["due_ms"][keys], table["times"][keys].astype(np.int64)
+    event, reason = np.full(len(keys), EVENTS.index(GONE)), np.full(len(keys), BY_TIMEOUT)
+    first, last, carry = table["first_ms"][keys], table["last_ms"][keys], np.full(len(keys), OF_TABLE)
+    return Rows(keys, event, due, first, last, due, times, reason, carry)
