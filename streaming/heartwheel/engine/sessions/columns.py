@@ -75,6 +75,10 @@ class Rows(NamedTuple):
         return Rows(*(column[chosen] for column in self))
 
 
+NO_ROWS: Final = Rows(*(np.empty(0, np.int64) for _ in Rows._fields))
+"""Not one row."""
+
+
 def in_order(events: Events, hashes: Ints) -> Ints:
     """Return the order of events by key and time; of one key and time, ends come last.
 

@@ -150,29 +150,40 @@ def pack_frame(frame: pa.RecordBatch, shards: int, outage_ms: int | None) -> Ite
 
 
 def _by_shard(events: pa.RecordBatch, shards: int) -> Iterator[tuple[int, EventPack]]:
-    found = events.column("row").dictionary_encode()
-    codes = found.indices.to_numpy()
-    first = np.empty(len(found.dictionary), np.int64)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last write stays: where each was seen first
+    _, codes, first = uniques(events.column("row"))
     keys = events.column("key").to_numpy()[first]
     # The upper bits: the lower ones of a shard's hashes stay free for whoever hashes again.
-    owner = (keys >> 16) % shards
-    order = np.lexsort((keys, owner))
+    shard_of = ((keys >> 16) % shards).astype(np.int16)
+    order = np.argsort(shard_of, kind="stable")
+    shard_of = shard_of[order]
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
     names = [name for name in events.schema.names if name not in ("kind", "time", "part")]
     rows = events.select(names).take(pa.array(first[order]))
-    index = rank[codes]
-    ends = np.searchsorted(owner[order], np.arange(shards), side="right")
-    by_shard = np.argsort(owner[order][index].astype(np.int16), kind="stable")
-    index, time_ms = index[by_shard], events.column("time").to_numpy()[by_shard]
-    stops = np.searchsorted(owner[order][index], np.arange(shards), side="right")
+    owner = rank[codes]
+    ends = np.searchsorted(shard_of, np.arange(shards), side="right")
+    by_shard = np.argsort(shard_of[owner], kind="stable")
+    owner, time_ms = owner[by_shard], events.column("time").to_numpy()[by_shard]
+    stops = np.searchsorted(owner, ends)
     start = from_row = 0
     for shard, (stop, to_row) in enumerate(zip(stops.tolist(), ends.tolist(), strict=True)):
         if stop > start:
             part = rows.slice(from_row, to_row - from_row)
-            yield shard, EventPack(part, index[start:stop] - np.int32(from_row), time_ms[start:stop])
+            yield shard, EventPack(part, owner[start:stop] - np.int32(from_row), time_ms[start:stop])
         start, from_row = stop, to_row
+
+
+def uniques(hashes: pa.Array) -> tuple[Ints, NDArray[np.int32], Ints]:
+    """Return the different hashes of a column, which of them each value is, and where each is first.
+
+    Args:
+        hashes: int64.
+    """
+    found = hashes.dictionary_encode()
+    codes: NDArray[np.int32] = found.indices.to_numpy()
+    first = np.empty(len(found.dictionary), np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last write stays
+    return found.dictionary.to_numpy(), codes, first
 
 
 def _readings(frame: pa.RecordBatch, kinds: NDArray[np.int8], outage_ms: int | None) -> list[SourceReading]:

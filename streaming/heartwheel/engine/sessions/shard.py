@@ -17,9 +17,10 @@ from heartwheel.engine.sessions import clock as clocks
 from heartwheel.engine.sessions.codec import SessionState, decode_sessions, encode_sessions, new_state
 from heartwheel.engine.sessions.columns import OF_TABLE, Events, in_order
 from heartwheel.engine.sessions.config import SessionsConfig
-from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined
+from heartwheel.engine.sessions.fast_path import continued
+from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined, uniques
 from heartwheel.engine.sessions.rows import OutputRows, carried
-from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus, equal_keys
+from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus
 from heartwheel.engine.sessions.transitions import Transitions, timed_out, transitions
 
 
@@ -157,7 +158,13 @@ class SessionsShard:
     def _apply(self, pack: EventPack) -> None:
         self._added = self._added[:0]
         events, renewed_ms = self._events(pack), self._state.clock.renewed_ms
-        changes = transitions(events, self._table, renewed_ms=renewed_ms, forget_ms=self._config.forget_ms)
+        hashes, table = pack.rows.column("row").to_numpy(), self._table
+        if self._config.timeout_ms is not None and len(events.key):
+            with_carry = self._config.carry > 0
+            goes_on, events = continued(events, table, hashes, renewed_ms=renewed_ms, with_carry=with_carry)
+            self._change(goes_on, pack.rows)
+        events = events.select(in_order(events, hashes))
+        changes = transitions(events, table, renewed_ms=renewed_ms, forget_ms=self._config.forget_ms)
         if changes is not None:
             self._rows.add(changes.rows, pack.rows)
             self._change(changes, pack.rows)
@@ -198,7 +205,7 @@ class SessionsShard:
     # Events and keys
 
     def _events(self, pack: EventPack) -> Events:
-        """Return events in the order of key and time, of the keys that the table has or takes."""
+        """Return the events of the keys that the table has or takes."""
         keys = self._rows_of(pack)
         schema = pack.rows.schema
         key = keys[pack.owner]
@@ -210,42 +217,28 @@ class SessionsShard:
             ends = pack.rows.column("reason").is_valid().to_numpy(zero_copy_only=False)[pack.owner]
         row = pack.owner.astype(np.int64)
         events = Events(key, pack.time_ms, row, ends, np.broadcast_to(np.asarray(timeouts, np.int64), len(key)))
-        if (key == UNKNOWN).any():
-            events = events.select(key != UNKNOWN)
-        return events.select(in_order(events, pack.rows.column("row").to_numpy()))
+        return events.select(key != UNKNOWN) if (key == UNKNOWN).any() else events
 
     def _rows_of(self, pack: EventPack) -> Ints:
         """Return the table's row of each distinct row's key; new keys are added as far as there is room."""
-        hashes = pack.rows.column("key").to_numpy()
-        by_hash = np.argsort(hashes, kind="stable")
-        found = np.empty(len(hashes), np.int64)
-        found[by_hash] = self._table.find(hashes[by_hash])
+        distinct, codes, first = uniques(pack.rows.column("key"))
+        rows = self._table.find(distinct)
         keys = pack.rows.select([f"k{number}" for number in range(self._config.keys)])
+        new = np.flatnonzero(rows == UNKNOWN)
+        new = new[: self._room_for(pack.rows, len(new))]
+        if len(new):
+            at = pa.array(first[new])
+            carry = carried(self._config, pack.rows).take(at) if self._config.carry else None
+            rows[new] = self._added = self._table.add(distinct[new], keys.take(at), carry)
+        found = rows[codes]
         known = np.flatnonzero(found != UNKNOWN)
+        # Another key may have the same hash: it is refused, as there is one row for both.
         if len(known):
-            same = self._table.same_key(found[known], keys.take(pa.array(known)))
-            self._refuse(found, known[~same], pack)
-        missing = by_hash[found[by_hash] == UNKNOWN]
-        missing = missing[~np.isin(missing, known)]
-        if not len(missing):
-            return found
-        distinct, first, which = np.unique(hashes[missing], return_index=True, return_inverse=True)
-        new = missing[first]
-        same = equal_keys(keys.take(pa.array(new[which])), keys.take(pa.array(missing)))
-        taken = self._room_for(pack.rows, len(distinct))
-        rows = np.full(len(distinct), UNKNOWN, np.int64)
-        if taken:
-            carry = carried(self._config, pack.rows).take(pa.array(new[:taken])) if self._config.carry else None
-            rows[:taken] = self._added = self._table.add(distinct[:taken], keys.take(pa.array(new[:taken])), carry)
-        found[missing] = np.where(same, rows[which], UNKNOWN)
-        self._refuse(found, missing[found[missing] == UNKNOWN], pack)
+            same = self._table.same_key(found[known], keys if len(known) == len(found) else keys.take(pa.array(known)))
+            found[known[~same]] = UNKNOWN
+        if (refused := found == UNKNOWN).any():
+            self._count("refused", int(np.count_nonzero(refused[pack.owner])))
         return found
-
-    def _refuse(self, found: Ints, rows: Ints, pack: EventPack) -> None:
-        """Count the events of some distinct rows as refused: there is no room, or another key has their hash."""
-        found[rows] = UNKNOWN
-        if len(rows):
-            self._count("refused", int(np.count_nonzero(np.isin(pack.owner, rows))))
 
     def _room_for(self, rows: pa.RecordBatch, wanted: int) -> int:
         """Return how many new keys there is room for."""

@@ -84,14 +84,17 @@ class KeyTable:
         """Return the row of each hash, `UNKNOWN` where there is none.
 
         Args:
-            hashes: ascending, which is about three times as fast as any order.
+            hashes: in any order.
         """
         rows = np.full(len(hashes), UNKNOWN, np.int64)
         if len(self.order):
             known = self["key"][self.order]
-            at = np.minimum(np.searchsorted(known, hashes), len(known) - 1)
-            found = known[at] == hashes
-            rows[found] = self.order[at[found]]
+            # In their order it is about three times as fast: the search stays where the last one was.
+            by_hash = np.argsort(hashes)
+            wanted = hashes[by_hash]
+            at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+            found = known[at] == wanted
+            rows[by_hash[found]] = self.order[at[found]]
         return rows
 
     def same_key(self, rows: Ints, keys: pa.RecordBatch) -> NDArray[np.bool_]:

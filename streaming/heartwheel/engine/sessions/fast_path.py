@@ -1,0 +1,47 @@
+"""Keys that only go on: nearly all events of nearly all batches, without a sort.
+
+A key with a session whose events of a batch are all newer than its last one, and older than the deadline that it had
+before them, goes on whatever their order is: the deadline only moves away. So of its events the newest counts alone.
+`tests/sessions/test_cuts.py` holds that both ways give the same.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from heartwheel.engine.sessions.columns import NO_ROWS, OF_TABLE, Events
+from heartwheel.engine.sessions.table import Bools, Ints, KeyStatus, KeyTable
+from heartwheel.engine.sessions.transitions import Transitions
+
+
+def continued(
+    events: Events, table: KeyTable, hashes: Ints, *, renewed_ms: int, with_carry: bool
+) -> tuple[Transitions, Events]:
+    """Return what becomes of the keys that only go on, and the events of all others.
+
+    Args:
+        events: in any order; all keys have one timeout.
+        table: it is not changed.
+        hashes: int64 (distinct rows,): of rows of one time the one with the greatest hash is carried.
+        renewed_ms: the end of the last outage.
+        with_carry: whether anything is carried.
+    """
+    key, time_ms, rows = events.key, events.time_ms, table.columns.rows
+    newest, oldest = np.full(rows, np.iinfo(np.int64).min), np.full(rows, np.iinfo(np.int64).max)
+    np.maximum.at(newest, key, time_ms)
+    np.minimum.at(oldest, key, time_ms)
+    ends = np.zeros(rows, np.bool_)
+    ends[key[events.ends]] = True
+    goes_on: Bools = (table["status"] == KeyStatus.ALIVE) & ~ends
+    goes_on &= (oldest >= table["last_ms"]) & (newest < table["due_ms"]) & (newest >= oldest)
+    keys = np.flatnonzero(goes_on)
+    carry = np.full(rows, OF_TABLE)
+    if with_carry:
+        last = np.flatnonzero(time_ms == newest[key])
+        last = last[np.argsort(hashes[events.row[last]], kind="stable")]
+        carry[key[last]] = events.row[last]  # the last write stays
+    newest, timeout_ms = newest[keys], table["timeout_ms"][keys]
+    due = np.maximum(newest, renewed_ms) + timeout_ms
+    status, first_ms, times = table["status"][keys], table["first_ms"][keys], table["times"][keys]
+    changes = Transitions(NO_ROWS, keys, status, first_ms, newest, due, timeout_ms, times, carry[keys])
+    return changes, events.select(~goes_on[key])
