@@ -1,6 +1,6 @@
 """The testing kit: logs written by hand, run through real shards without Spark (`heartwheel.proof.testing`).
 
-For keys of a DataFrame of yours, `heartwheel.sessions.test` runs the same logic on a list.
+For keys of a DataFrame of yours, `sessions.test` runs the same logic on a list.
 """
 
 from heartwheel.proof.testing import (

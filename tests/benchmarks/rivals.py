@@ -34,6 +34,7 @@ from benchmarks.job_bench import warm_up
 from heartwheel.engine.heartbeats.config import JobConfig
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.session import end_session
+from heartwheel.engine.sessions.api import sessions
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
 from support.bench import Session, run_of, say
@@ -47,6 +48,8 @@ is not slower."""
 
 TURNS: Final = 3
 OURS: Final = "heartwheel, into Kafka"
+SESSIONS: Final = "sessions()"
+NO_DATA: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 STORES: Final = "org.apache.spark.sql.execution.streaming.state."
 HDFS: Final = "HDFSBackedStateStoreProvider"
@@ -108,13 +111,19 @@ def beside(session: Session, config: JobConfig, rivals: Mapping[str, Rival], lim
     }
     turns = [{name: rate() for name, rate in measured.items()} for _ in range(TURNS)]
     rates = {name: max(turn[name] for turn in turns) for name in measured}
-    ratios = {f"heartwheel / {name}": round(rates[OURS] / rates[name], 1) for name in rivals if rates[name]}
+    ratios = {
+        f"{short} / {name}": round(rates[ours] / rates[name], 1)
+        for short, ours in (("heartwheel", OURS), (SESSIONS, SESSIONS))
+        for name in rivals
+        if rates[name] and ours in rates and name != SESSIONS
+    }
     return {**rates, **ratios}
 
 
 def rate_of(rival: Rival, session: Session, config: JobConfig, limit_s: int) -> int:
     """Measure a rival with its state store, heartbeats a second; whoever comes next has Spark's own again."""
-    store = {PROVIDER: STORES + rival.store, CHANGELOG: str(rival.changelog).lower()}
+    # Without it no query with timers ends by itself: it has batches without rows for ever.
+    store = {PROVIDER: STORES + rival.store, CHANGELOG: str(rival.changelog).lower(), NO_DATA: "false"}
     for name, value in store.items():
         session.spark.conf.set(name, value)
     try:
@@ -161,15 +170,15 @@ def with_key(source: DataFrame) -> DataFrame:
 
 def session_window(session: Session, config: JobConfig) -> DataFrame:
     """Spark's own sessions, a window a member, with its best settings."""
-    return sessions(keyed(session, config, RECORDS_MAX))
+    return windows(keyed(session, config, RECORDS_MAX))
 
 
 def plain_session_window(session: Session, config: JobConfig) -> DataFrame:
     """Spark's own sessions as people write them first."""
-    return sessions(keyed_plainly(session, config))
+    return windows(keyed_plainly(session, config))
 
 
-def sessions(keyed: DataFrame) -> DataFrame:
+def windows(keyed: DataFrame) -> DataFrame:
     """A window a member, closed by the watermark."""
     rows = keyed.select("key", F.timestamp_millis("append_ms").alias("at"))
     window = F.session_window("at", f"{SESSION_MS // 1000} seconds")
@@ -192,6 +201,12 @@ def with_pandas_state(session: Session, config: JobConfig) -> DataFrame:
 
     grouped = keyed(session, config, 50_000).groupBy("key")
     return grouped.applyInPandasWithState(beat, OUT, "last long", "append", GroupStateTimeout.ProcessingTimeTimeout)
+
+
+def with_sessions(session: Session, config: JobConfig) -> DataFrame:
+    """`heartwheel.sessions` on the same DataFrame as `session_window`."""
+    rows = keyed(session, config, RECORDS_MAX).select("key", F.timestamp_millis("append_ms").alias("at"))
+    return sessions(rows, key="key", timeout=f"{SESSION_MS // 1000} seconds", time="at", shards=8)
 
 
 class LazyTimer(StatefulProcessor):
@@ -249,6 +264,7 @@ JVMS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, Rival]]]] = {
     "memory": (
         {},
         {
+            SESSIONS: Rival(with_sessions),
             "session_window": Rival(session_window),
             "session_window, consumers by Spark": Rival(plain_session_window),
         },
@@ -257,6 +273,7 @@ JVMS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, Rival]]]] = {
     "python": (
         _FOR_ROCKSDB,
         {
+            SESSIONS: Rival(with_sessions),
             "applyInPandasWithState": Rival(with_pandas_state),
             "transformWithState on RocksDB": Rival(with_state_processor, ROCKSDB),
         },

@@ -14,10 +14,8 @@ SOURCES = {"streaming": "heartwheel", "wheel": "timing_wheel", "streaming/beats"
 FOR_OTHERS = {
     "heartwheel.engine.replay.driver.broker_config": "tests/recordings name their broker's settings so",
     "heartwheel.engine.replay.driver.replay": "the rules on recordings, a lane a group",
+    "heartwheel.engine.tick.is_tick": "for queries that read a topic with ticks",
     "heartwheel.engine.replay.log.replay_log": "the rules on a whole log in one call, for the answered logs",
-    "heartwheel.proof.testing.by_group": "the testing kit of those who change a rule",
-    "heartwheel.proof.testing.run_rules": "likewise",
-    "heartwheel.proof.testing.run_shard": "likewise",
     "heartwheel.readers.metrics.catalogue.CATALOGUE": "docs/metrics.md is held against it",
     "heartwheel.readers.notify.signature.verify": "for programs that receive a webhook",
     "heartwheel.sources.tap.cost.cost_table": "docs/tap.md is held against it",

@@ -68,9 +68,8 @@ def prepared(events: DataFrame, inputs: Inputs) -> DataFrame:
         has_key &= key.isNotNull()
         if types[name] in ("float", "double"):
             has_key &= ~F.isnan(key)
-    kind = F.when(~has_key, RowKind.UNKEYED)
-    if inputs.tick is not None:
-        kind = F.when(F.coalesce(inputs.tick, F.lit(False)), RowKind.TICK).otherwise(kind)
+    tick = F.lit(False) if inputs.tick is None else F.coalesce(inputs.tick, F.lit(False))
+    kind = F.when(tick, RowKind.TICK).when(~has_key, RowKind.UNKEYED)
     extra = []
     if inputs.timeout_ms is not None:
         kind = kind.when(F.coalesce(inputs.timeout_ms, F.lit(0)) <= 0, RowKind.UNTIMEOUTED)

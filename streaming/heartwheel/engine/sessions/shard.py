@@ -135,13 +135,14 @@ class SessionsShard:
             self._count("refused", int(np.count_nonzero(~timed)))
             state.waiting = pack.select(timed) if timed.any() else None
             return None
-        pack = pack._replace(time_ms=np.where(pack.time_ms == UNTIMED_MS, now_ms, pack.time_ms))
+        timed = pack.time_ms != UNTIMED_MS
+        self._count("late", int(np.count_nonzero(timed & (pack.time_ms <= before_ms))))
+        pack = pack._replace(time_ms=np.where(timed, pack.time_ms, now_ms))
         limit_ms = now_ms
         if len(pack.time_ms) > self._config.waiting_max:
             nth = np.partition(pack.time_ms, -self._config.waiting_max - 1)[-self._config.waiting_max - 1]
             limit_ms = max(now_ms, int(nth))
         ready = pack.time_ms <= limit_ms
-        self._count("late", int(np.count_nonzero(pack.time_ms <= before_ms)))
         self._count("released", int(np.count_nonzero(ready & (pack.time_ms > now_ms))))
         if ready.all():
             return pack

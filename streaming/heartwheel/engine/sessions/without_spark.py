@@ -133,7 +133,7 @@ class _Preparation:
     def _reason(self, row: Row) -> str | None:
         ends: str | Callable[[Row], Any] | None = self._options.ends
         value = row.get(ends) if isinstance(ends, str) else None if ends is None else ends(row)
-        return "ended" if value is True else value or None
+        return {True: "ended", False: None}.get(value, value)
 
 
 def _kind(key: tuple[Any, ...], timeout_ms: int, time_ms: int) -> RowKind:
