@@ -133,7 +133,9 @@ class _Preparation:
     def _reason(self, row: Row) -> str | None:
         ends: str | Callable[[Row], Any] | None = self._options.ends
         value = row.get(ends) if isinstance(ends, str) else None if ends is None else ends(row)
-        return {True: "ended", False: None}.get(value, value)
+        if isinstance(value, bool):
+            return "ended" if value else None
+        return value
 
 
 def _kind(key: tuple[Any, ...], timeout_ms: int, time_ms: int) -> RowKind:
