@@ -21,12 +21,10 @@ class Metric(NamedTuple):
         name: as in a query; for a histogram without `_bucket`, `_sum` and `_count`.
         kind: its kind.
         help: its meaning, in one sentence.
-        sample: a sample line.
         labels: names of its labels.
     """
 
     name: str
     kind: MetricKind
     help: str
-    sample: str
     labels: tuple[str, ...] = ()

@@ -31,7 +31,7 @@ def _section(title: str, metrics: tuple[Metric, ...]) -> Iterator[str]:
     for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         yield f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |"
-    yield from ("", "```text", *(metric.sample for metric in metrics), "```", "")
+    yield ""
 
 
 def page_with_reference(page: str) -> str:

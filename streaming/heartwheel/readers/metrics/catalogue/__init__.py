@@ -1,4 +1,4 @@
-"""Every metric: name, kind, labels, meaning, and a sample line.
+"""Every metric: name, kind, labels and meaning.
 
 Prometheus gets exactly the metrics listed here (tests/metrics). Tests compare docs/metrics.md, the alerts and the
 Grafana dashboard with this list.

@@ -10,81 +10,68 @@ JOB_INFO: Final = Metric(
     "heartwheel_job_info",
     MetricKind.GAUGE,
     "1, with the release that runs.",
-    'heartwheel_job_info{version="0.1.0"} 1.0',
     ("version",),
 )
 JOB_PHASE: Final = Metric(
     "heartwheel_job_phase",
     MetricKind.GAUGE,
     "1 for the phase that the job is in, 0 for the others.",
-    'heartwheel_job_phase{phase="live"} 1.0',
     ("phase",),
 )
 JOB_START: Final = Metric(
     "heartwheel_job_start_timestamp_seconds",
     MetricKind.GAUGE,
     "When the job's process was started, epoch seconds.",
-    "heartwheel_job_start_timestamp_seconds 1.7636e+09",
 )
 JOB_REPORTED: Final = Metric(
     "heartwheel_job_reported_timestamp_seconds",
     MetricKind.GAUGE,
     "When the job last reported its state, epoch seconds; every five seconds at least while its process lives.",
-    "heartwheel_job_reported_timestamp_seconds 1.7636e+09",
 )
 SHARDS: Final = Metric(
     "heartwheel_shards",
     MetricKind.GAUGE,
     "How many shards there are.",
-    "heartwheel_shards 8.0",
 )
 TRIGGER_INTERVAL: Final = Metric(
     "heartwheel_trigger_interval_seconds",
     MetricKind.GAUGE,
     "From one batch to the next, as configured.",
-    "heartwheel_trigger_interval_seconds 1.0",
 )
 BATCHES: Final = Metric(
     "heartwheel_batches_total",
     MetricKind.COUNTER,
     "Batches finished since the job was started.",
-    "heartwheel_batches_total 3600.0",
 )
 BATCH_DURATION: Final = Metric(
     "heartwheel_batch_duration_seconds",
     MetricKind.HISTOGRAM,
     "How long batches took from trigger to commit.",
-    'heartwheel_batch_duration_seconds_bucket{le="0.5"} 3550.0',
 )
 LAST_BATCH: Final = Metric(
     "heartwheel_last_batch_timestamp_seconds",
     MetricKind.GAUGE,
     "When the newest batch ended, epoch seconds; absent before the first.",
-    "heartwheel_last_batch_timestamp_seconds 1.7636e+09",
 )
 BACKLOG: Final = Metric(
     "heartwheel_backlog_records",
     MetricKind.GAUGE,
     "Records that were in the heartbeat topic when the newest batch was planned, and were left for later ones.",
-    "heartwheel_backlog_records 0.0",
 )
 FAULTS: Final = Metric(
     "heartwheel_faults_total",
     MetricKind.COUNTER,
     "Faults that the job came back from since it was started.",
-    "heartwheel_faults_total 1.0",
 )
 MEMORY: Final = Metric(
     "heartwheel_resident_memory_bytes",
     MetricKind.GAUGE,
     "Memory that the process and its children hold, by part: driver, jvm, workers; Linux only, pages they share count "
     "for each.",
-    'heartwheel_resident_memory_bytes{part="jvm"} 8.1e+08',
     ("part",),
 )
 KAFKA_UP: Final = Metric(
     "heartwheel_kafka_up",
     MetricKind.GAUGE,
     "1 if the brokers answered the last request, else 0.",
-    "heartwheel_kafka_up 1.0",
 )

@@ -10,54 +10,45 @@ TICK_LAG: Final = Metric(
     "heartwheel_tick_lag_seconds",
     MetricKind.GAUGE,
     "Age of the oldest of the partitions' newest ticks; if it grows, verdicts of quiet partitions are late by as much.",
-    "heartwheel_tick_lag_seconds 0.2",
 )
 TICKLESS: Final = Metric(
     "heartwheel_tickless_partitions",
     MetricKind.GAUGE,
     "Partitions of the heartbeat topic that the ticker cannot write to.",
-    "heartwheel_tickless_partitions 0.0",
 )
 TICKLESS_WHY: Final = Metric(
     "heartwheel_tickless_reason",
     MetricKind.GAUGE,
     "1 for each reason for which the ticker cannot write to a partition; absent while it can.",
-    'heartwheel_tickless_reason{reason="the partition has no leader"} 1.0',
     ("reason",),
 )
 STANDING: Final = Metric(
     "heartwheel_standing_partitions",
     MetricKind.GAUGE,
     "Partitions whose time stands still, or was never known: no member in them expires.",
-    "heartwheel_standing_partitions 0.0",
 )
 OUTAGES: Final = Metric(
     "heartwheel_outages_total",
     MetricKind.COUNTER,
     "Outages of Kafka that were seen in the log since the job was started.",
-    "heartwheel_outages_total 1.0",
 )
 SESSIONS_RENEWED: Final = Metric(
     "heartwheel_sessions_renewed_total",
     MetricKind.COUNTER,
     "Sessions that were renewed because of outages of Kafka.",
-    "heartwheel_sessions_renewed_total 400.0",
 )
 UNTIMED: Final = Metric(
     "heartwheel_untimed_records_total",
     MetricKind.COUNTER,
     "Records of the heartbeat topic that carried their producer's time, which makes no time pass.",
-    "heartwheel_untimed_records_total 0.0",
 )
 STEPPED_BACK: Final = Metric(
     "heartwheel_clock_stepped_back_seconds",
     MetricKind.GAUGE,
     "By how much the newest append time of a partition is behind the partition's time; the most of all partitions.",
-    "heartwheel_clock_stepped_back_seconds 0.0",
 )
 BROKER_SKEW: Final = Metric(
     "heartwheel_broker_clock_skew_seconds",
     MetricKind.GAUGE,
     "How far the clocks of the partitions' leaders are apart, by the append times of ticks; absent while unknown.",
-    "heartwheel_broker_clock_skew_seconds 0.002",
 )
