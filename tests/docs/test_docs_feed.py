@@ -1,4 +1,4 @@
-"""The examples that feed heartwheel run as they stand on their page, against a real broker."""
+"""The example that feeds heartwheel runs as it stands on its page, against a real broker."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,17 +64,11 @@ def beats_and_leaves(place: Topics, command: list[str], member: str) -> int:
 
 
 @pytest.mark.kafka
-def test_python_beats_and_leaves(kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path) -> None:
-    """The example sends what the engine takes, where Java's client sends it, and says goodbye at SIGTERM."""
-    place = Topics(kafka_broker.bootstrap, topics, partitions=PARTITIONS)
-    code = example("python", "import KafkaProducer")
-    file = written(tmp_path / "heartbeats.py", code, place.names["heartbeats"])
-    assert beats_and_leaves(place, [sys.executable, str(file)], "python-1") == 0
-
-
-@pytest.mark.kafka
 def test_java_beats_and_leaves(kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path) -> None:
-    """Likewise; the JVM ends with 128 and the number of the signal, after its shutdown hooks."""
+    """The example sends what the engine takes, in its group's partition, and says goodbye at SIGTERM.
+
+    The JVM ends with 128 and the number of the signal, after its shutdown hooks.
+    """
     java = str(find_java())
     if (
         "jdk.compiler"
@@ -105,8 +98,6 @@ def test_the_page_shows_events_that_are_accepted() -> None:
     assert all(json.loads(line)["group_id"] == "orders" for line in lines)
 
 
-def test_the_example_for_librdkafka_uses_java_s_partitioner() -> None:
+def test_the_page_names_the_partitioner_for_librdkafka() -> None:
     """The default partitioner of librdkafka would send a group elsewhere than Java's client does."""
-    code = example("python", "confluent_kafka")
-    compile(code, "heartbeats_librdkafka.py", "exec")
-    assert '"partitioner": "murmur2_random"' in code
+    assert "librdkafka needs `partitioner=murmur2_random`" in PAGE

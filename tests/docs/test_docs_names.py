@@ -21,7 +21,7 @@ ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_
 
 THEIRS: Final = {"SystemTimer", "LogValidator", "UnifiedLog", "GroupCoordinator", "CurrentAssignmentBuilder"}
 """Classes of Kafka's that pages name."""
-OF_READERS: Final = {"heartbeats.py", "heartbeats_librdkafka.py", "receiver.py"}
+OF_READERS: Final = {"receiver.py"}
 """Files that a reader makes of an example."""
 
 _FILE = re.compile(r"(?<![\w/:.-])(?:[\w*.-]+/)*[\w*-]+\.(?:py|js)\b")
