@@ -21,9 +21,6 @@ ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_
 
 THEIRS: Final = {"SystemTimer", "LogValidator", "UnifiedLog", "GroupCoordinator", "CurrentAssignmentBuilder"}
 """Classes of Kafka's that pages name."""
-OF_READERS: Final = {"receiver.py"}
-"""Files that a reader makes of an example."""
-
 _FILE = re.compile(r"(?<![\w/:.-])(?:[\w*.-]+/)*[\w*-]+\.(?:py|js)\b")
 _PATH = re.compile(r"\b(?:streaming|wheel|tests|conf|docker|checkpoints)/[\w./-]+\.\w+")
 _TEST = re.compile(r"\btest_\w+\b(?![\w*/]|\.py)")
@@ -76,7 +73,7 @@ def is_module(dotted: str) -> bool:
 def missing_from(spans: list[str]) -> set[str]:
     """Return the tests, files and modules that are named here and are nowhere."""
     text = "\n".join(spans)
-    files = {path for path in _FILE.findall(text) if Path(path).name not in OF_READERS and not is_file(path)}
+    files = {path for path in _FILE.findall(text) if not is_file(path)}
     tests = {name for name in _TEST.findall(text) if name not in names() and not is_file(f"{name}.py")}
     modules = {name for name in _MODULE.findall(text) if not name.endswith(_CONFIGURATION) and not is_module(name)}
     return files | tests | modules
