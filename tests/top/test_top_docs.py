@@ -17,7 +17,7 @@ from heartwheel.readers.top.frame import Frame, frame_of, risk_of
 from support.output_rows import T0, Row, expired, job, joined, status, topic_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "dashboard.md"
-SIZE = (80, 24)
+SIZE = (80, 17)
 DEATHS = (
     ("orders", "orders-3-4f1c9d60-6d55-4a0c-a5b8-9a0c52c0aa01", "session_timeout"),
     ("payments", "payments-7", "rebalance_timeout"),
@@ -63,7 +63,7 @@ async def draw() -> str:
 
 
 def test_the_screen_on_the_page_is_drawn_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 80x24, in UTC: line by line what stands on the page."""
+    """At 80x17, in UTC: line by line what stands on the page."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     try:
