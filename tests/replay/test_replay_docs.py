@@ -51,5 +51,5 @@ def test_commands_print_what_is_shown(
 
 
 def test_pages_have_commands() -> None:
-    """The blocks were found: four on the page about replay, one on the page about timeouts."""
-    assert len(BLOCKS) == 5
+    """The blocks were found: two on the page about replay, one on the page about timeouts."""
+    assert len(BLOCKS) == 3
