@@ -1,4 +1,4 @@
-"""The example that feeds heartwheel runs as it stands on its page, against a real broker."""
+"""The example that feeds heartwheel runs as it stands, against a real broker."""
 
 from __future__ import annotations
 
@@ -21,18 +21,12 @@ from heartwheel.wire.events import EventType
 from heartwheel.wire.partitioner import partition_of
 from support.job import Topics, wait_for
 
-PAGE = (Path(__file__).parents[2] / "docs" / "feed.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "feed.md").read_text(encoding="utf-8")
+JAVA = DOCS / "examples" / "Heartbeats.java"
 GROUP = "orders-ü"
 PARTITIONS = 7
 HEARTBEAT, LEAVE = EventType.HEARTBEAT, EventType.LEAVE
-
-
-def example(language: str, words: str) -> str:
-    """Give the one example in a language that has some words in it."""
-    (found,) = [
-        code for code in re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) if words in code
-    ]
-    return str(found)
 
 
 def written(file: Path, code: str, topic: str) -> Path:
@@ -76,7 +70,7 @@ def test_java_beats_and_leaves(kafka_broker: EmbeddedKafka, topics: Callable[[st
     ):
         pytest.skip("this Java is no JDK: it cannot run a source file")
     place = Topics(kafka_broker.bootstrap, topics, partitions=PARTITIONS)
-    code = example("java", "class Heartbeats")
+    code = JAVA.read_text(encoding="utf-8")
     file = written(tmp_path / "Heartbeats.java", code, place.names["heartbeats"])
     jars = os.pathsep.join(str(jar) for jar in fetch_jars("broker"))
     quick = ("-XX:TieredStopAtLevel=1", "-Dsun.jnu.encoding=UTF-8")

@@ -1,9 +1,8 @@
-"""The page about the terminal shows a screen that is really drawn so."""
+"""The whole screen of the terminal is drawn as `screen.txt` has it."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from heartwheel.readers.top.app import Top
 from heartwheel.readers.top.frame import Frame, frame_of, risk_of
 from support.output_rows import T0, Row, expired, job, joined, status, topic_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "dashboard.md"
-SIZE = (80, 17)
+SCREEN = Path(__file__).parent / "screen.txt"
+SIZE = (80, 24)
 DEATHS = (
     ("orders", "orders-3-4f1c9d60-6d55-4a0c-a5b8-9a0c52c0aa01", "session_timeout"),
     ("payments", "payments-7", "rebalance_timeout"),
@@ -62,8 +61,8 @@ async def draw() -> str:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
 
-def test_the_screen_on_the_page_is_drawn_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At 80x17, in UTC: line by line what stands on the page."""
+def test_the_screen_is_drawn_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 80x24, in UTC: line by line what the file has."""
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     try:
@@ -71,5 +70,4 @@ def test_the_screen_on_the_page_is_drawn_so(monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         monkeypatch.undo()
         time.tzset()
-    (shown,) = re.findall(r"^```text\n(.*?)\n```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-    assert shown == drawn
+    assert SCREEN.read_text(encoding="utf-8") == drawn + "\n"
