@@ -16,6 +16,7 @@ from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.topics import count_partitions
 from heartwheel.wire.events import Event
 from heartwheel.wire.partitioner import partition_of
+from support.beating import Beating
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended, running, wait_for
 from support.verdicts import silences_in
@@ -36,17 +37,17 @@ def _now_ms() -> int:
 def test_f9_i2_members_expire_on_a_topic_that_stays_silent(engine_topics: Topics, tmp_path: Path) -> None:
     """F9, I2: nothing is sent any more, and the job is started anew after a Ctrl-C: the members still expire."""
     checkpoint = tmp_path / "checkpoint"
-    with running(engine_topics, checkpoint) as job:
+    # They beat until the job has ended: however slow it is, none of them is silent for its session before that.
+    with Beating(engine_topics, session_ms=5_000, group="late"), running(engine_topics, checkpoint) as job:
         job.until_live()
-        engine_topics.send(beats_of("late", 3, session_ms=5_000))
-        job.wait_for(lambda: "3 members" in job.log, "the members to be known")
+        job.wait_for(lambda: "10 members" in job.log, "the members to be known")
         assert job.interrupt() == 0
-        assert job.log.rstrip().endswith("stopped")
-        assert "Traceback" not in job.log
-        assert engine_topics.rows("job")[-1]["phase"] == "stopped"
+    assert job.log.rstrip().endswith("stopped")
+    assert "Traceback" not in job.log
+    assert engine_topics.rows("job")[-1]["phase"] == "stopped"
     assert engine_topics.expired() == []
     with running(engine_topics, checkpoint) as job:
-        job.wait_for(lambda: len(engine_topics.expired()) == 3, "expirations without a heartbeat")
+        job.wait_for(lambda: len(engine_topics.expired()) == 10, "expirations without a heartbeat")
         # Without any record the clock goes on, so that whoever comes next is judged as well.
         job.until_clock(_now_ms())
         assert job.stop() == 0
