@@ -17,7 +17,7 @@ Nine rooms, each built on those before it (`docs/architecture.md` has the drawin
   it, `canary` watches the job;
 - `sources`: who else knows of members: `explain` (a broker's own log), `tap` (its request log), `gateway` (HTTP);
 - `proof`: `audit` derives every verdict again, `simulation` runs whole histories, `members` beat and die on purpose;
-- `front`: `cli` and `demo`.
+- `front`: `cli`, `demo`, and `beats`, which is what workers beat with, too.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
+from itertools import permutations
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -69,6 +70,14 @@ def heartwheel(python: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *words], env={"PATH": ""}, capture_output=True, text=True, check=False, timeout=100)
 
 
+def beat_of(distribution: str, python: Path) -> int:
+    """Let a distribution's own program beat for a worker that fails; return the exit code."""
+    program = {"heartwheel": ["heartwheel", "beat"], "heartwheel-beats": ["heartwheel-beat"]}[distribution]
+    words = ["--group", "g", "--to", "http://127.0.0.1:1", "--", str(python), "-c", "raise SystemExit(3)"]
+    command = [str(python.with_name(program[0])), *program[1:], *words]
+    return subprocess.run(command, env={"PATH": ""}, check=False, timeout=100).returncode
+
+
 def test_extras_are_those_of_the_project() -> None:
     """The table of extras has the packages that pyproject.toml names, and no extra is without a command."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -110,7 +119,8 @@ def test_the_source_builds_the_same_wheel(name: str, built: Built, tmp_path: Pat
         }
     tracked = subprocess.run(["git", "ls-files"], cwd=FOLDERS[name], capture_output=True, text=True, check=True)
     with tarfile.open(source) as opened:
-        held = {name.partition("/")[2] for name in opened.getnames()}
+        files = [(FOLDERS[name] / each.partition("/")[2]).resolve() for each in opened.getnames()]
+    held = {str(file.relative_to(FOLDERS[name])) for file in files}
     assert held - set(tracked.stdout.splitlines()) <= {"PKG-INFO", ".gitignore"}
 
 
@@ -168,8 +178,7 @@ def test_the_base_explains_replays_and_beats(python_of: Callable[[str], Path]) -
     assert "member_expired" in heartwheel(python, "replay", RECORDING).stdout
     assert "as it was" in heartwheel(python, "replay", RECORDING, "--what-if", "session_timeout=1s").stdout
     assert "engine.shards" in heartwheel(python, "config").stdout
-    beat = ("beat", "--group", "g", "--to", "http://127.0.0.1:1", "--", str(python), "-c", "raise SystemExit(3)")
-    assert heartwheel(python, *beat).returncode == 3
+    assert beat_of("heartwheel", python) == 3
 
 
 @pytest.mark.parametrize(
@@ -212,7 +221,18 @@ def test_beats_run_with_nothing_else(built: Built, tmp_path: Path) -> None:
     wheel = built["heartwheel-beats"][0]
     python = environment(tmp_path, wheel, "")
     assert needed(requirements_of(wheel), "") == set()
-    words = ["--group", "g", "--to", "http://127.0.0.1:1", "--", str(python), "-c", "raise SystemExit(3)"]
-    done = subprocess.run([str(python.with_name("heartwheel-beat")), *words], env={"PATH": ""}, check=False)
-    assert done.returncode == 3
+    assert beat_of("heartwheel-beats", python) == 3
     assert needed(requirements_of(wheel), "kafka") == {"kafka-python"}
+
+
+@pytest.mark.parametrize(("first", "second"), [*permutations(FOLDERS)])
+def test_removing_one_distribution_leaves_the_other_whole(
+    first: str, second: str, built: Built, tmp_path: Path
+) -> None:
+    """The two have no file in common: one that is installed and removed again changes nothing of the other."""
+    python = environment(tmp_path, built[first][0], "")
+    pip(python, "install", "--no-index", "--no-deps", str(built[second][0])).check_returncode()
+    pip(python, "uninstall", "--yes", second).check_returncode()
+    assert beat_of(first, python) == 3
+    names = [set(ZipFile(wheel).namelist()) for wheel, _ in built.values()]
+    assert set.intersection(*names) == set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -25,9 +26,11 @@ def test_the_archive_holds_both_packages_whole(tmp_path: Path) -> None:
     with zipfile.ZipFile(pack_code(tmp_path)) as packed:
         found = {name: packed.read(name) for name in packed.namelist()}
     assert found == {
-        f"{name}/{file.relative_to(root)}": file.read_bytes()
+        f"{name}/{Path(folder, file).relative_to(root)}": Path(folder, file).read_bytes()
         for name, root in roots.items()
-        for file in root.rglob("*.py")
+        for folder, _, files in os.walk(root, followlinks=True)
+        for file in files
+        if file.endswith(".py")
     }
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heartwheel_beats.beating import Beats
-from heartwheel_beats.member import Member, parse_duration_ms
-from heartwheel_beats.senders import BeatsError, HttpSender, KafkaSender, LostError, Sender
+from .beating import Beats
+from .member import Member, parse_duration_ms
+from .senders import BeatsError, HttpSender, KafkaSender, LostError, Sender
 
 beats = Beats
 """Beats for one member; see `Beats`."""

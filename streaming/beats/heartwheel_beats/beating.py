@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, Self, TypeVar
 
-from heartwheel_beats.member import JOB, JOB_RUN, Member, default_member_id, next_incarnation, parse_duration_ms
-from heartwheel_beats.senders import LostError, RefusedError, Sender, sender_for
+from .member import JOB, JOB_RUN, Member, default_member_id, next_incarnation, parse_duration_ms
+from .senders import LostError, RefusedError, Sender, sender_for
 
 _BEATS_PER_SESSION: Final = 4
 _GRACE: Final = "1h"

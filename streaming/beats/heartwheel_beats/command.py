@@ -10,12 +10,12 @@ import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 
-from heartwheel_beats.beating import Beats
-from heartwheel_beats.checks import AliveFile, Check, Command, TcpPort
-from heartwheel_beats.host_names import held_member_id
-from heartwheel_beats.member import MEMBER, parse_duration_ms
-from heartwheel_beats.senders import BeatsError, Sender
-from heartwheel_beats.supervisor import Supervisor
+from .beating import Beats
+from .checks import AliveFile, Check, Command, TcpPort
+from .host_names import held_member_id
+from .member import MEMBER, parse_duration_ms
+from .senders import BeatsError, Sender
+from .supervisor import Supervisor
 
 _EXIT_USAGE = 2
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
-from heartwheel_beats.timed import Deadline, TimedConnection, TimedTlsConnection
+from .timed import Deadline, TimedConnection, TimedTlsConnection
 
 DEFAULT_TO: Final = "http://127.0.0.1:8486"
 """Where beats go if nothing else is said: a gateway on this machine."""

@@ -13,9 +13,9 @@ import threading
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from heartwheel_beats.beating import Beats
-from heartwheel_beats.checks import Check
-from heartwheel_beats.senders import TOKEN
+from .beating import Beats
+from .checks import Check
+from .senders import TOKEN
 
 NOT_FOUND: Final = 127
 """Exit code if there is no such worker, as shells have it."""

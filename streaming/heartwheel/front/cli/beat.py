@@ -68,9 +68,9 @@ def beat(
     """
     import os
 
+    from heartwheel.front.beats import BeatsError, KafkaSender
+    from heartwheel.front.beats.command import beat_for
     from heartwheel.kafka.security import client_settings
-    from heartwheel_beats import BeatsError, KafkaSender
-    from heartwheel_beats.command import beat_for
 
     sender = None
     if not (to or os.environ.get("HEARTWHEEL_BEATS_TO")):
