@@ -29,6 +29,7 @@ from heartwheel.front.cli.checks import (
     check_private_files,
 )
 from heartwheel.front.cli.tap_checks import rate_request_logs
+from heartwheel.front.cli.version_check import rate_kafka_version
 from heartwheel.kafka.broker.jars import default_cache_dir, locked_jars
 from heartwheel.kafka.topics import TopicState
 from heartwheel.settings import Settings, load_settings
@@ -306,3 +307,22 @@ def test_request_log_says_its_price(levels: dict[int, str], feeds: str, status: 
     assert words in check.detail
     assert (cost_in_words() in check.detail) == ("DEBUG" in levels.values())
     assert bool(check.hint) == (status is Status.WARN)
+
+
+@pytest.mark.parametrize(
+    ("versions", "configured", "detail", "hint"),
+    [
+        ({1: "4.4", 2: "4.4"}, "4.4", "Kafka 4.4 or newer at every broker", ""),
+        ({2: "4.3", 1: "4.3"}, "4.4", "Kafka 4.3 or older at 1, 2, but", 'set coordinator.kafka_version = "4.3"'),
+        ({1: "4.4"}, "4.3", "Kafka 4.4 or newer at 1, but", 'set coordinator.kafka_version = "4.4"'),
+        ({1: "4.3", 2: "4.4"}, "4.3", "Kafka 4.4 or newer at 2, but", "when all brokers have the same version"),
+    ],
+)
+def test_a_kafka_version_that_the_brokers_do_not_have_is_named(
+    versions: dict[int, str], configured: str, detail: str, hint: str
+) -> None:
+    """Some rules about groups follow the setting, so it must be that of the brokers; `doctor` names which are not."""
+    check = rate_kafka_version(versions, configured=configured)
+    assert check.status is (Status.WARN if hint else Status.OK)
+    assert check.detail.startswith(detail)
+    assert check.hint.endswith(hint)

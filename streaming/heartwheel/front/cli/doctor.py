@@ -27,12 +27,13 @@ from heartwheel.front.cli.console import (
     stdout,
 )
 from heartwheel.front.cli.tap_checks import check_request_logs
+from heartwheel.front.cli.version_check import check_kafka_version
 
 
 def doctor(
     *, bootstrap_servers: BootstrapFlag = None, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = False
 ) -> None:
-    """Check Java, packages, jars, the checkpoint, memory, files with secrets, the broker, its topics and its clock.
+    """Check Java, packages, jars, the checkpoint, memory, files with secrets, the brokers, topics and clocks.
 
     It says where a living member may be expired here, and names what it cannot measure. Exit code 1 if anything is bad;
     a warning does not count. Nothing is created or fetched; to read the broker's clock a few tombstones are written to
@@ -50,6 +51,7 @@ def doctor(
         *check_job(settings),
         *check_private_files(settings),
         *check_broker(settings),
+        check_kafka_version(settings),
         check_request_logs(settings),
         check_short_outages(settings),
         name_unmeasured(settings),

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from kafka.admin import ConfigResource, ConfigResourceType
 
-_PREFIX: Final = "group_"
-_OWN: Final = "group_overrides"
+VERSION: Final = "kafka.version"
+"""No setting of Kafka's: the name under which `coordinator.kafka_version` is compared with the broker's version."""
 
 
 def broker_rules(admin: Any, broker_id: int) -> dict[str, str]:
@@ -28,12 +28,12 @@ def differences(coordinator: Mapping[str, Any], broker: Mapping[str, str]) -> li
 
     Args:
         coordinator: the job's settings of `[coordinator]`, by their names.
-        broker: the broker's, by theirs; a setting that an older broker does not have is not compared.
+        broker: the broker's, by theirs; what it does not have is not compared.
     """
     found = []
     for name, value in coordinator.items():
         theirs = broker.get(name.replace("_", "."))
-        if name.startswith(_PREFIX) and name != _OWN and theirs is not None and theirs.lower() != str(value).lower():
+        if theirs is not None and theirs.lower() != str(value).lower():
             ours = f"{value} ms" if name.endswith("_ms") else value
             setting = name.removesuffix("_ms")
             found.append(f"the broker has {name.replace('_', '.')} {theirs}, and coordinator.{setting} is {ours}")

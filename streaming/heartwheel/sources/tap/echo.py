@@ -14,8 +14,9 @@ from typing import Any, Final, Self
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from heartwheel.base.worker import Worker
+from heartwheel.kafka.broker_version import broker_version
 from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, admin_client
-from heartwheel.sources.tap.broker_rules import broker_rules
+from heartwheel.sources.tap.broker_rules import VERSION, broker_rules
 
 LOGGER: Final = "kafka.request.logger"
 """The broker's logger that a tap reads."""
@@ -36,7 +37,7 @@ class Echo:
     Attributes:
         level: level of the request logger in the broker's last answer; empty before the first.
         trouble: why the last request failed; empty if it did not.
-        rules: the broker's settings by their names, from the last time it was reached; empty before.
+        rules: the broker's settings and its version by their names, from the last time it was reached; empty before.
     """
 
     def __init__(self, bootstrap: str, broker_id: int, *, properties: Mapping[str, str], token: str) -> None:
@@ -63,7 +64,7 @@ class Echo:
                     doing="ask for the level of the request logger",
                     connect_timeout_ms=WATCHED_TIMEOUT_MS,
                 ) as admin:
-                    self.rules = broker_rules(admin, self._broker_id)
+                    self.rules = self._rules(admin)
                     while not self._worker.stopping:
                         self.level = logger_level(admin, self._broker_id, self._token)
                         self.trouble = ""
@@ -71,6 +72,10 @@ class Echo:
             except Exception as error:  # noqa: BLE001 - the trouble is reported, and the broker is asked again
                 self.trouble = str(error) or type(error).__name__
                 self._worker.wait(INTERVAL_S)
+
+    def _rules(self, admin: Any) -> dict[str, str]:
+        (broker,) = (each for each in admin.describe_cluster()["brokers"] if each["broker_id"] == self._broker_id)
+        return {**broker_rules(admin, self._broker_id), VERSION: broker_version(broker, self._properties)}
 
 
 def logger_level(admin: Any, broker_id: int, token: str = LOGGER) -> str:
