@@ -150,6 +150,27 @@ def test_timeline_names_every_generation() -> None:
     ]
 
 
+@pytest.mark.parametrize("order", ["in time", "triggers first", "expirations first"])
+@pytest.mark.parametrize("others", [(), ("a",)])
+def test_a_job_that_only_fails_does_not_come_back(order: str, others: tuple[str, ...]) -> None:
+    """Its next failure is no return, in whatever order the topics are read; its next heartbeat ends both failures."""
+    fails = Event(type=EventType.LEAVE, group_id="g", member_id="b", failure="exit code 1")
+    beat = Event(group_id="g", member_id="b", session_timeout_ms=20_000)
+    rows = written(*arrivals(*others), (5_000, fails), (9_000, fails), (12_000, beat))
+    beats_at, triggers = T0 + 12_000, [row for row in rows if isinstance(row, TriggerRow)]
+    back = [row for row in triggers if row.time_ms == beats_at]
+    before = [row for row in rows if row not in back]
+    if order != "in time":
+        before.sort(key=lambda row: isinstance(row, TriggerRow) is (order == "expirations first"))
+    picture = Picture()
+    for row in before:
+        picture.apply(topic_rows(row), now_ms=T0)
+    assert [row.returned_ms for row in picture.window.rows] == [None, None]
+    returned = picture.apply(topic_rows(*back), now_ms=T0).returned
+    assert [row.returned_ms for row in picture.window.rows] == [beats_at, beats_at]
+    assert {row.id for row in returned} == {row.id for row in picture.window.rows}
+
+
 def test_presence_groups_are_in_no_figure_of_rebalances() -> None:
     """Prometheus counts neither rebalances nor join phases of presence groups, and those of classic groups as ever."""
     of = Metrics(Settings.model_validate({"engine": {"shards": 1}}), since_ms=0)

@@ -36,6 +36,8 @@ class GroupEntry:
         self.triggers: deque[TriggerRow] = deque()
         self.newest: TriggerRow | None = None
         """The newest row of the triggers topic; kept even when the others are too old."""
+        self.came: tuple[TriggerRow, list[Expiration]] | None = None
+        """The newest row that names members that arrived, and the expirations that ended with it."""
         self.begun: TriggerRow | None = None
         """The newest row that began a rebalance."""
         self.leader_seen: bool | None = None
@@ -145,7 +147,7 @@ class GroupIndex:
         return entry
 
     def add_trigger(self, row: TriggerRow, append_ms: int) -> list[Expiration]:
-        """Add a row of the triggers topic; return the expirations of members that came back with it."""
+        """Add a row of the triggers topic; return the expirations whose `returned_ms` changed with it."""
         entry = self.touch(row.group_id)
         self._triggers.append((append_ms, entry))
         entry.triggered(row)
@@ -156,7 +158,10 @@ class GroupIndex:
             fresh = row.type == "rebalance_completed" and row.leader is not None
             entry.is_fresh = fresh and row.shard != FROM_A_LOG  # no status row follows a row of a broker's log
             self._rebalancing.setdefault(row.shard, set()).add(row.group_id)
-        return [back for arrival in arrivals_of(row) if (back := self._arrived(arrival))]
+        if row.joined:
+            entry.came = row, [back for arrival in arrivals_of(row) for back in self._arrived(arrival)]
+            return entry.came[1]
+        return [] if entry.came is None else self._take_back(row, *entry.came)
 
     def take_status(self, row: StatusRow) -> None:
         """Apply a shard's status row: the state of its rebalances, and the groups that it has."""
@@ -198,23 +203,43 @@ class GroupIndex:
         Topics are read separately, so the arrival may have been read before the expiration.
         """
         self.touch(expiration.group_id).expired(expiration)
-        names = names_gone(expiration)
-        since_ms = back_from_ms(expiration)
-        arrival = self._arrivals.take_from(names, since_ms)
+        arrival = self._arrivals.take_from(names_gone(expiration), back_from_ms(expiration))
         if arrival is None:
-            self._open.add(expiration, names, since_ms)
+            self._wait_for(expiration)
             return False
         expiration.returned_ms = arrival.time_ms
         return True
 
-    def _arrived(self, arrival: Arrival) -> Expiration | None:
-        names = names_come(arrival)
-        expiration = self._open.take_until(names, arrival.time_ms)
-        if expiration is None:
-            self._arrivals.add(arrival, names, arrival.time_ms)
-        else:
+    def _wait_for(self, expiration: Expiration) -> None:
+        self._open.add(expiration, names_gone(expiration), back_from_ms(expiration))
+
+    def _arrived(self, arrival: Arrival) -> list[Expiration]:
+        """Return the expirations that end with an arrival: all of its member id, or the oldest of its client."""
+        same, client = names_come(arrival)
+        # A member that fails again and again before its first heartbeat has one expiration for each failure.
+        found = list(iter(lambda: self._open.take_until((same,), arrival.time_ms), None))
+        if not found and (oldest := self._open.take_until((client,), arrival.time_ms)):
+            found = [oldest]
+        if not found:
+            self._arrivals.add(arrival, (same, client), arrival.time_ms)
+        for expiration in found:
             expiration.returned_ms = arrival.time_ms
-        return expiration
+        return found
+
+    def _take_back(self, row: TriggerRow, came: TriggerRow, ended: list[Expiration]) -> list[Expiration]:
+        """Return the expirations that did not end: their member was out in the moment in which it arrived.
+
+        The rules let a worker arrive that fails before its first heartbeat, so each failure of a batch job that only
+        reports failures comes with an arrival.
+        """
+        if (row.time_ms, row.removed) != (came.time_ms, came.joined):
+            return []
+        for arrival in arrivals_of(came):
+            self._arrivals.take_from(names_come(arrival)[:1], arrival.time_ms)
+        for expiration in ended:
+            expiration.returned_ms = None
+            self._wait_for(expiration)
+        return ended
 
     def let_go(self, expiration: Expiration) -> None:
         """Remove an expiration that has left the window."""
