@@ -1806,7 +1806,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "the page of a consumer's own log leaves out what it heard too late",
-        f"{_ENGINE}/sources/explain/shown.py",
+        f"{_ENGINE}/wire/explained.py",
         "    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,\n",
         "",
         "P6",

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+
+from heartwheel.wire.verdicts import ExpiryReason
 
 
 class Happened(enum.StrEnum):
@@ -48,8 +51,17 @@ KICKS: Final = frozenset(
 )
 """Kinds in which the coordinator removed a member."""
 
-OUT: Final = KICKS | {Happened.POLL_TIMEOUT, Happened.PENDING_EXPIRED, Happened.NO_ANSWER}
-"""Kinds in which a timeout ended a membership, for certain or as far as a consumer's own log tells."""
+REASON_OF: Final[Mapping[Happened, ExpiryReason]] = {
+    Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,
+    Happened.REMOVED_AT_REBALANCE: ExpiryReason.REBALANCE_TIMEOUT,
+    Happened.SYNC_TIMEOUT: ExpiryReason.SYNC_TIMEOUT,
+    Happened.PENDING_EXPIRED: ExpiryReason.PENDING_TIMEOUT,
+    Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
+    Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
+    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,
+    Happened.NO_ANSWER: ExpiryReason.NO_ANSWER,
+}
+"""Kinds in which a timeout ended a membership, for certain or as far as a consumer's own log shows, and the reason."""
 
 BROKERS: Final = frozenset({Happened.BROKER_STARTED, Happened.BROKER_STOPPED})
 """Kinds that are about a broker instead of a group."""

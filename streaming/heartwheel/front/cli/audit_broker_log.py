@@ -97,10 +97,10 @@ def audit_broker_log(
 def logged_removals(events: Iterable[ExplainedEvent]) -> Iterator[Removal]:
     """Return the removals among the events of a coordinator's log."""
     from heartwheel.proof.audit.match.pairs import Removal, same_reasons
-    from heartwheel.sources.explain.shown import REASONS
+    from heartwheel.wire.explained import REASON_OF
 
     for event in events:
-        reason = REASONS.get(event.kind)
+        reason = REASON_OF.get(event.kind)
         if reason is not None:
             yield Removal(
                 event.group_id,

@@ -197,7 +197,7 @@ def _fail(scanned: Scanned, sums: LogSummary) -> None:
 
 def _kinds(only: list[str] | None) -> frozenset[str]:
     """Return the wanted kinds of events."""
-    from heartwheel.wire.explained import OUT, Happened
+    from heartwheel.wire.explained import REASON_OF, Happened
 
     known = frozenset(kind.value for kind in Happened)
     names = frozenset(name.strip() for text in only or () for name in text.split(","))
@@ -205,7 +205,7 @@ def _kinds(only: list[str] | None) -> frozenset[str]:
     if wrong:
         words = f"{wrong[0]!r} is no kind of event: {_OUT}, {', '.join(sorted(known))}"
         raise typer.BadParameter(words, param_hint="--only")
-    return (names - {_OUT}) | (OUT if _OUT in names else frozenset()) if names else known
+    return (names - {_OUT}) | (frozenset(REASON_OF) if _OUT in names else frozenset()) if names else known
 
 
 def _events(files: list[str], scanned: Scanned, zone: LocalZone, *, follow: bool) -> Iterator[ExplainedEvent]:

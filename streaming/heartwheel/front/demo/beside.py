@@ -23,8 +23,7 @@ from heartwheel.proof.audit.match.pairs import (
     Side,
     same_reasons,
 )
-from heartwheel.sources.explain.shown import REASONS
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from heartwheel.wire.verdicts import ExpiryReason
 
@@ -90,7 +89,7 @@ class Beside:
     def add_event(self, event: ExplainedEvent) -> RemovalPair | None:
         """Add an event of the coordinator's log; return the removal once both sides have reported it."""
         has_left = event.kind in {Happened.POLL_TIMEOUT, Happened.LEFT}
-        reason = LEFT if has_left else REASONS.get(event.kind)
+        reason = LEFT if has_left else REASON_OF.get(event.kind)
         if reason is None or not event.member_id:
             return None
         alike = same_reasons(reason)

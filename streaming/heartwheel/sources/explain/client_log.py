@@ -12,7 +12,7 @@ from heartwheel.sources.explain.client_texts import CONTEXT, NEEDLES, RDKAFKA, T
 from heartwheel.sources.explain.explanation import advice_of, explain, leave_reason
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.local_zone import LocalZone
-from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
+from heartwheel.wire.explained import REASON_OF, Evidence, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
 
 LINES_MAX: Final = 200_000
@@ -28,9 +28,9 @@ _REFUSED: Final = (
 )
 """Why a request of a known member was refused (`GroupCoordinator.validateCurrentMember`)."""
 _KINDS: Final = {
-    ClientSaid.POLL_TIMEOUT: (Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT),
-    ClientSaid.REMOVED: (Happened.REMOVED, ExpiryReason.NOT_A_MEMBER),
-    ClientSaid.NO_ANSWER: (Happened.NO_ANSWER, ExpiryReason.NO_ANSWER),
+    ClientSaid.POLL_TIMEOUT: Happened.POLL_TIMEOUT,
+    ClientSaid.REMOVED: Happened.REMOVED,
+    ClientSaid.NO_ANSWER: Happened.NO_ANSWER,
 }
 
 
@@ -147,9 +147,9 @@ class ClientLog:
             if last is not None and last.kind is Happened.POLL_TIMEOUT and last.returned_ms is None:
                 last.late_ms = int(line.parts.get("late", 0))
                 last.member_id = last.member_id or client.member_id
-        elif not (near and last is not None and last.kind is _KINDS[kind][0]):
-            happened, known = _KINDS[kind]
-            reason = next((each for pattern, each in _REFUSED if pattern.search(words)), known)
+        elif not (near and last is not None and last.kind is _KINDS[kind]):
+            happened = _KINDS[kind]
+            reason = next((each for pattern, each in _REFUSED if pattern.search(words)), REASON_OF[happened])
             if happened is Happened.REMOVED and last is not None and last.kind is Happened.NO_ANSWER:
                 words = self._merged(last, words, time_ms)
             client.last = self._event(client, happened, reason, line, words)

@@ -16,11 +16,11 @@ from heartwheel.wire.verdicts import ExpiryReason
 
 _AT_ONCE_MS: Final = 150
 _RECENT_LOAD_MS: Final = 120_000
-_FENCED: Final[Sequence[tuple[re.Pattern[str], Happened, str]]] = (
-    (re.compile(r"the member session expired"), Happened.EXPIRED, ExpiryReason.SESSION_TIMEOUT),
-    (re.compile(r"it failed to transition from epoch"), Happened.REVOCATION_TIMEOUT, ExpiryReason.REVOCATION_TIMEOUT),
-    (re.compile(r".*failed to join within"), Happened.REMOVED_AT_REBALANCE, ExpiryReason.REBALANCE_TIMEOUT),
-    (re.compile(r".*failed to sync within"), Happened.SYNC_TIMEOUT, ExpiryReason.SYNC_TIMEOUT),
+_FENCED: Final[Sequence[tuple[re.Pattern[str], Happened]]] = (
+    (re.compile(r"the member session expired"), Happened.EXPIRED),
+    (re.compile(r"it failed to transition from epoch"), Happened.REVOCATION_TIMEOUT),
+    (re.compile(r".*failed to join within"), Happened.REMOVED_AT_REBALANCE),
+    (re.compile(r".*failed to sync within"), Happened.SYNC_TIMEOUT),
 )
 _TIMEOUT_MS: Final = re.compile(r"within (\d{1,10})ms")
 _EPOCH: Final = re.compile(r"from epoch (-?\d{1,10})\b")
@@ -35,15 +35,13 @@ class LoggedDepartures:
     def failed(self, fact: Fact) -> None:
         """Note that a member's timer ran out."""
         group = self._watch.group(fact)
-        self._watch.out(fact, group, Happened.EXPIRED, ExpiryReason.SESSION_TIMEOUT, explanation=_late(fact, group))
+        self._watch.out(fact, group, Happened.EXPIRED, explanation=_late(fact, group))
 
     def fenced(self, fact: Fact) -> None:
         """Note that a member of a group with epochs was fenced."""
         group = self._watch.group(fact)
-        kind, reason = next(
-            ((kind, reason) for pattern, kind, reason in _FENCED if pattern.match(fact.words)),
-            (Happened.EXPIRED, "fenced"),
-        )
+        known = next((kind for pattern, kind in _FENCED if pattern.match(fact.words)), None)
+        kind, reason = (Happened.EXPIRED, "fenced") if known is None else (known, "")
         notes = _late(fact, group) if kind is Happened.EXPIRED else []
         before = group.member(fact.member_id).out
         if before is not None and before.kind is Happened.TEMPORARILY_LEFT and before.returned_ms is None:
@@ -62,7 +60,7 @@ class LoggedDepartures:
         group = self._watch.group(fact)
         if group.member(fact.member_id).left_pending:
             return  # the old coordinator logs this also for a pending member that has left
-        self._watch.out(fact, group, Happened.PENDING_EXPIRED, ExpiryReason.PENDING_TIMEOUT, causes=False)
+        self._watch.out(fact, group, Happened.PENDING_EXPIRED, causes=False)
 
     def pending_left(self, fact: Fact) -> None:
         """Note that a pending member left."""
@@ -93,9 +91,7 @@ class LoggedDepartures:
         """Note the members that were removed because a join phase ended without them."""
         group = self._watch.group(fact)
         for member_id in fact.members:
-            event = self._watch.out(
-                fact, group, Happened.REMOVED_AT_REBALANCE, ExpiryReason.REBALANCE_TIMEOUT, member_id=member_id
-            )
+            event = self._watch.out(fact, group, Happened.REMOVED_AT_REBALANCE, member_id=member_id)
             if group.open is not None:
                 event.duration_ms = max(0, fact.time_ms - group.open.started_ms)
                 group.open.blocked_by.append(member_id)

@@ -8,7 +8,7 @@ from typing import Final
 
 from heartwheel.base.phrases import length, setting
 from heartwheel.readers.live.why import advice
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
 
 SETTING: Final = {
@@ -55,9 +55,7 @@ def advice_of(event: ExplainedEvent) -> str:
         return _INSTANCE
     if event.kind in _ELSEWHERE:
         return _ELSEWHERE[event.kind]
-    reason = _TIMERS.get(event.kind)
-    sentences = advice(reason, event.group_type) if reason else []
-    return sentences[-1] if sentences else ""
+    return "".join(advice(REASON_OF.get(event.kind, ""), event.group_type)[-1:])
 
 
 _INSTANCE: Final = "Give each consumer of the group a group.instance.id of its own."
@@ -70,15 +68,6 @@ _ELSEWHERE: Final[Mapping[Happened, str]] = {
     ),
 }
 """What a consumer's own log cannot show, and where to look for it."""
-
-_TIMERS: Final[Mapping[Happened, str]] = {
-    Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,
-    Happened.REMOVED_AT_REBALANCE: ExpiryReason.REBALANCE_TIMEOUT,
-    Happened.SYNC_TIMEOUT: ExpiryReason.SYNC_TIMEOUT,
-    Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
-    Happened.PENDING_EXPIRED: ExpiryReason.PENDING_TIMEOUT,
-    Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
-}
 
 
 def _removed(event: ExplainedEvent) -> list[str]:

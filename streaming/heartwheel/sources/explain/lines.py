@@ -8,7 +8,7 @@ from typing import Final
 from heartwheel.base.phrases import count, length
 from heartwheel.base.plain import plain
 from heartwheel.sources.explain.explanation import UNSAID
-from heartwheel.wire.explained import BROKERS, OUT, ExplainedEvent, Happened
+from heartwheel.wire.explained import BROKERS, REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
 
 _REASON: Final = {
@@ -33,11 +33,11 @@ _BROKER: Final = {
     "not_stopped": "it starts, though no line says that it shut down: it was killed or crashed",
     "stopped": "it shuts down",
 }
-_CAUSE: Final = {
+CAUSES: Final = {
     "member_joined": "a member joined",
     "member_rejoined": "a member joined again",
     "member_updated": "a member changed what it subscribes to",
-    "leader_rejoined": "the leader joined again",
+    "leader_rejoined": "the leader joined again, as its topics or partitions had changed",
     "static_member_updated": "a static member came back in another way",
     "member_expired": "a member was thrown out",
     "sync_expired": "a member did not fetch its assignment",
@@ -47,6 +47,7 @@ _CAUSE: Final = {
     "downgraded": "the last member of the new protocol went",
     "unknown": "cause not in the log",
 }
+"""Why a rebalance began, in words."""
 
 
 class Lines:
@@ -66,7 +67,7 @@ class Lines:
         line = f"{clock(event)}  {event.kind:<20}  {group:<20}  "
         line += "  ".join(part for part in (who, what(event)) if part)
         lines = [plain(line)]
-        if event.kind in OUT and (event.group_id, event.kind) not in self._explained:
+        if event.kind in REASON_OF and (event.group_id, event.kind) not in self._explained:
             self._explained.add((event.group_id, event.kind))
             lines += [plain(f"{'':<26}{sentence}") for sentence in event.explanation]
             lines.append(plain(f"{'':<26}{event.evidence.file}:{event.evidence.line}"))
@@ -137,7 +138,7 @@ def _length(event: ExplainedEvent, duration_ms: int) -> str:
 
 
 def _why(event: ExplainedEvent) -> str:
-    why = _CAUSE.get(event.reason, event.reason.replace("_", " "))
+    why = CAUSES.get(event.reason, event.reason.replace("_", " "))
     if event.caused_by:
         why += f" ({', '.join(event.caused_by[:2])}{', ...' if len(event.caused_by) > 2 else ''})"
     return why

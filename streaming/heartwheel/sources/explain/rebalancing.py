@@ -13,7 +13,6 @@ from heartwheel.sources.explain.groups import OpenRebalance, WatchedGroup
 from heartwheel.sources.explain.trigger_causes import instance_of, triggered_by
 from heartwheel.sources.explain.watch import FollowedLog
 from heartwheel.wire.explained import ExplainedEvent, Happened
-from heartwheel.wire.verdicts import ExpiryReason
 
 LONG_MS: Final = 10_000
 """How long a rebalance has to run before a follower sees it as running, ms."""
@@ -48,9 +47,7 @@ class LoggedRebalances:
                 event.generation_id = fact.number
         if cause == "sync_expired":
             for each in members:
-                self._watch.out(
-                    fact, group, Happened.SYNC_TIMEOUT, ExpiryReason.SYNC_TIMEOUT, member_id=each, words=fact.words
-                )
+                self._watch.out(fact, group, Happened.SYNC_TIMEOUT, member_id=each, words=fact.words)
         if cause == "member_joined":
             for each in members:
                 self._arrivals.note_join(fact, group, each)

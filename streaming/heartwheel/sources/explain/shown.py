@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
 from heartwheel.readers.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.sources.explain.summary import name_of
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdict_rows import TriggerRow
-from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason
-
-REASONS: Final = {
-    Happened.EXPIRED: ExpiryReason.SESSION_TIMEOUT,
-    Happened.REMOVED_AT_REBALANCE: ExpiryReason.REBALANCE_TIMEOUT,
-    Happened.SYNC_TIMEOUT: ExpiryReason.SYNC_TIMEOUT,
-    Happened.PENDING_EXPIRED: ExpiryReason.PENDING_TIMEOUT,
-    Happened.REVOCATION_TIMEOUT: ExpiryReason.REVOCATION_TIMEOUT,
-    Happened.POLL_TIMEOUT: ExpiryReason.POLL_TIMEOUT,
-    Happened.REMOVED: ExpiryReason.NOT_A_MEMBER,
-    Happened.NO_ANSWER: ExpiryReason.NO_ANSWER,
-}
-"""The departures that page Expired shows, and its name for each."""
+from heartwheel.wire.verdicts import EPOCH_KINDS
 
 
 def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
@@ -39,7 +26,7 @@ def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
         has only the first. Other events have no row.
     """
     for event in events:
-        if event.kind in REASONS:
+        if event.kind in REASON_OF:
             yield _topic_row(OutputTopic.EXPIRATIONS, event, _expiration(event))
         elif event.kind in {Happened.REBALANCE, Happened.GROUP_EMPTY}:
             if event.started_ms is not None and event.group_type not in EPOCH_KINDS:
@@ -65,7 +52,7 @@ def _expiration(event: ExplainedEvent) -> LoggedExpiration:
         client_id=event.client_id,
         client_host=event.client_host,
         generation_id=_generation(event),
-        reason=REASONS[event.kind].value,
+        reason=REASON_OF[event.kind].value,
         last_seen_ms=None,
         session_timeout_ms=event.session_timeout_ms if of_session else event.rebalance_timeout_ms,
         deadline_ms=event.time_ms,

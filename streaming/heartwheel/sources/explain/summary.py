@@ -10,7 +10,7 @@ import msgspec
 from heartwheel.sources.explain.explanation import UNSAID
 from heartwheel.sources.explain.lines import what
 from heartwheel.sources.explain.together import SharedIncident, Together
-from heartwheel.wire.explained import BROKERS, OUT, ExplainedEvent, Happened
+from heartwheel.wire.explained import BROKERS, REASON_OF, ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
 BROKER_EVENTS_MAX: Final = 1_000
@@ -19,7 +19,7 @@ OUR_WORDS: Final = frozenset({"closed", "unsubscribed", REPLACED, UNSAID})
 """Reasons of leaves that are our words, not a client's."""
 
 _NAMES_MAX: Final = 1_000
-_GOES: Final = (OUT | {Happened.LEFT}) - {Happened.PENDING_EXPIRED}
+_GOES: Final = (REASON_OF.keys() | {Happened.LEFT}) - {Happened.PENDING_EXPIRED}
 
 
 class Enough(msgspec.Struct, kw_only=True):
@@ -111,7 +111,7 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         The rule is that of `heartwheel.readers.live.trouble`. A log may list the last leave after the line that the
         group is empty, and no other member can leave after that line.
         """
-        return self.empty_since_ms is not None and self.last_out in OUT
+        return self.empty_since_ms is not None and self.last_out in REASON_OF
 
     @property
     def is_calm(self) -> bool:

@@ -8,8 +8,9 @@ from typing import Final
 from heartwheel.base.phrases import count, length, moment, setting
 from heartwheel.readers.live.why import advice
 from heartwheel.sources.explain.explanation import SETTING
+from heartwheel.sources.explain.lines import CAUSES
 from heartwheel.sources.explain.summary import OUR_WORDS, Enough, GroupSummary, LogSummary
-from heartwheel.wire.explained import Happened
+from heartwheel.wire.explained import REASON_OF, Happened
 from heartwheel.wire.verdicts import EPOCH_KINDS, ExpiryReason
 
 _WORST_TIMES: Final = 2
@@ -18,38 +19,18 @@ _LEAVES_MIN: Final = 3
 _REASONS_MAX: Final = 3
 
 _OUT: Final = {
-    Happened.EXPIRED: (ExpiryReason.SESSION_TIMEOUT, "was thrown out by its session timeout"),
-    Happened.POLL_TIMEOUT: (ExpiryReason.POLL_TIMEOUT, "took itself out by a poll timeout"),
-    Happened.REMOVED_AT_REBALANCE: (
-        ExpiryReason.REBALANCE_TIMEOUT,
-        "was thrown out as it did not join a rebalance in time",
-    ),
-    Happened.SYNC_TIMEOUT: (ExpiryReason.SYNC_TIMEOUT, "was thrown out as it did not fetch its assignment in time"),
-    Happened.REVOCATION_TIMEOUT: (
-        ExpiryReason.REVOCATION_TIMEOUT,
-        "was thrown out as it did not give up partitions in time",
-    ),
-    Happened.PENDING_EXPIRED: (ExpiryReason.PENDING_TIMEOUT, "asked to join and did not come back"),
-    Happened.REMOVED: ("", "was no longer accepted by the coordinator, and its own log does not say why"),
-    Happened.NO_ANSWER: ("", "got no answer to its heartbeats for its session timeout, and was likely thrown out"),
+    Happened.EXPIRED: "was thrown out by its session timeout",
+    Happened.POLL_TIMEOUT: "took itself out by a poll timeout",
+    Happened.REMOVED_AT_REBALANCE: "was thrown out as it did not join a rebalance in time",
+    Happened.SYNC_TIMEOUT: "was thrown out as it did not fetch its assignment in time",
+    Happened.REVOCATION_TIMEOUT: "was thrown out as it did not give up partitions in time",
+    Happened.REMOVED: "was no longer accepted by the coordinator, and its own log does not say why",
+    Happened.NO_ANSWER: "got no answer to its heartbeats for its session timeout, and was likely thrown out",
 }
 _SETTING: Final = {
     Happened.POLL_TIMEOUT: "max.poll.interval.ms",
     Happened.REMOVED_AT_REBALANCE: "max.poll.interval.ms",
     Happened.REVOCATION_TIMEOUT: "max.poll.interval.ms",
-}
-_BEGAN: Final = {
-    "member_joined": "a member joined",
-    "member_rejoined": "a member joined again",
-    "member_updated": "a member changed what it subscribes to",
-    "leader_rejoined": "the leader joined again, as its topics or partitions had changed",
-    "static_member_updated": "a static member came back in another way",
-    "member_expired": "a member was thrown out",
-    "sync_expired": "a member did not fetch its assignment",
-    "member_left": "a member left",
-    "over_capacity": "there were more members than group.max.size",
-    "metadata_changed": "topics, partitions or subscriptions changed",
-    "unknown": "of a cause that is not in the log",
 }
 _NOT_TOLD: Final = "This log tells of no removal: it is a consumer's own, and the broker's log has them all."
 _STATIC: Final = (
@@ -100,7 +81,7 @@ def _stands(group: GroupSummary) -> list[str]:
 def _kicked(group: GroupSummary, out: dict[str, int]) -> list[str]:
     number = sum(out.values())
     if len(out) == 1:
-        counted = f"{_times(number)} a member {_OUT[Happened(next(iter(out)))][1]}"
+        counted = f"{_times(number)} a member {_OUT[Happened(next(iter(out)))]}"
     else:
         each = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in _most(out))
         was = "was out, or likely so" if Happened.NO_ANSWER in out else "was out"
@@ -120,10 +101,8 @@ def _to_do(group: GroupSummary, out: dict[str, int]) -> list[str]:
     """Return which timeout would have been enough for the most frequent kind, and what to change."""
     kind = Happened(max(out, key=lambda each: (out[each], each)))
     sentences = _enough(group, kind, group.enough.get(kind, Enough()))
-    reason = _OUT[kind][0]
-    if not reason:
-        return [*sentences, "Look at the broker's log around that time: heartwheel explain server.log."]
-    return [*sentences, *advice(reason, group.group_type)[-1:]]
+    do = advice(REASON_OF[kind], group.group_type)[-1:]
+    return [*sentences, *(do or ["Look at the broker's log around that time: heartwheel explain server.log."])]
 
 
 def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
@@ -151,7 +130,7 @@ def _left(group: GroupSummary) -> list[str]:
 
 
 def _causes(group: GroupSummary) -> str:
-    began = [f"{number} x {_BEGAN.get(cause, cause.replace('_', ' '))}" for cause, number in _most(group.causes)]
+    began = [f"{number} x {CAUSES.get(cause, cause.replace('_', ' '))}" for cause, number in _most(group.causes)]
     return ", ".join(began[:_REASONS_MAX]) or "the log does not say why"
 
 

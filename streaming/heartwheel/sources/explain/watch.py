@@ -8,7 +8,7 @@ from typing import Final
 
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.groups import Groups, LoggedMember, WatchedGroup
-from heartwheel.wire.explained import KICKS, Evidence, ExplainedEvent, Happened
+from heartwheel.wire.explained import KICKS, REASON_OF, Evidence, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
 
 _CAUSES_MAX: Final = 100
@@ -83,18 +83,18 @@ class FollowedLog:
         fact: Fact,
         group: WatchedGroup,
         kind: Happened,
-        reason: str,
+        reason: str = "",
         *,
         member_id: str = "",
         words: str = "",
         causes: bool = True,
         explanation: Sequence[str] = (),
     ) -> ExplainedEvent:
-        """Note that a member is out."""
+        """Note that a member is out; without a reason it is that of the kind."""
         member = group.member(member_id or fact.member_id)
         self.groups.remember(member.member_id, group)
         member.learn(fact)
-        event = self.event(fact, group, kind, reason, member=member)
+        event = self.event(fact, group, kind, reason or REASON_OF[kind], member=member)
         event.reason_text, event.explanation = words, list(explanation)
         if kind in KICKS or kind is Happened.POLL_TIMEOUT:
             event.times_out = group.count_out(member.name)
