@@ -18,7 +18,7 @@ from heartwheel.front.cli.console import (
     load,
 )
 from heartwheel.front.cli.files import read_file, write_file
-from heartwheel.settings import parse_duration_ms
+from heartwheel.front.cli.options import parsed_duration
 from heartwheel.settings.objective import lateness_objective_ms
 
 if TYPE_CHECKING:
@@ -31,9 +31,13 @@ if TYPE_CHECKING:
 
 _LAST_MS: Final = 253_402_300_799_999
 _BATCH_MS: Final = 10_000
-_OFF: Final = "off"
+_OFF_MS: Final = -1
 
 _FileOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Read this file instead of the topic.")]
+
+
+def _bound(text: str) -> int:
+    return _OFF_MS if text == "off" else parsed_duration(text)
 
 
 def audit(
@@ -48,9 +52,11 @@ def audit(
         Path | None, typer.Option(metavar="FILE", help="Continue from this file if it exists, and replace it.")
     ] = None,
     late: Annotated[
-        str | None,
+        int | None,
         typer.Option(
-            metavar="DURATION", help="Bound of P2 while the job runs, or off; by default from the configuration."
+            parser=_bound,
+            metavar="DURATION",
+            help="Bound of P2 while the job runs, or off; by default from the configuration.",
         ),
     ] = None,
     allow_late: Annotated[
@@ -76,8 +82,9 @@ def audit(
         str, typer.Option(metavar="ZONE", help="With --broker-log: the zone of its times that name none.")
     ] = "+00:00",
     tolerance: Annotated[
-        str | None,
+        int | None,
         typer.Option(
+            parser=parsed_duration,
             metavar="DURATION",
             help="With --broker-log: how far apart times that agree may be.",
         ),
@@ -118,7 +125,7 @@ def audit(
             expirations=expirations,
             triggers=triggers,
             zone=parsed_zone(utc_offset),
-            tolerance_ms=None if tolerance is None else _duration(tolerance, "--tolerance"),
+            tolerance_ms=tolerance,
             examples=examples,
             as_json=json,
         )
@@ -220,20 +227,11 @@ def audit_config(settings: Settings, **given: object) -> AuditConfig:
     )
 
 
-def _late_ms(late: str | None, settings: Settings, *, has_status: bool) -> int | None:
+def _late_ms(late: int | None, settings: Settings, *, has_status: bool) -> int | None:
     """Return the bound of P2, ms; without status rows nothing shows that the job ran, so it must be given."""
-    if late == _OFF or (late is None and not has_status):
+    if late == _OFF_MS or (late is None and not has_status):
         return None
-    if late is not None:
-        return _duration(late, "--late")
-    return lateness_objective_ms(settings, batch_ms=_BATCH_MS)
-
-
-def _duration(text: str, option: str) -> int:
-    try:
-        return parse_duration_ms(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{text}: it {error}", param_hint=option) from None
+    return late if late is not None else lateness_objective_ms(settings, batch_ms=_BATCH_MS)
 
 
 def _interval(text: str) -> tuple[int, int]:
