@@ -233,7 +233,7 @@ def test_a_worker_goes_on_without_a_gateway(gateway: GatewayDouble, caplog: pyte
         gateway.status = 202
         wait_until(lambda: b.acknowledged, "one has come")
     assert [record.message.partition(":")[0] for record in caplog.records] == [
-        "a beat of member a of o was lost", "member a of o is heard again"
+        "a beat of member a of o was lost", "member a of o sends heartbeats again"
     ]  # fmt: skip
 
 

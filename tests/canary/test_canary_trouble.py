@@ -52,7 +52,7 @@ def test_a_canary_that_stood_still_excuses_the_engine() -> None:
     of = canary()
     hear(of, Phase.LIVE)
     of._paused_until_s = NOW_S
-    assert of._trouble(NOW_S - 0.1) == "the canary's own process stood still"
+    assert of._trouble(NOW_S - 0.1) == "the canary's own process was stopped"
     assert of._trouble(NOW_S) is None
 
 

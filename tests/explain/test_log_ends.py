@@ -216,7 +216,7 @@ def test_a_consumers_log_does_not_show_that_nobody_was_thrown_out(
     log.write_text(JOINED)
     assert _fails(log) == 1
     out, err = capsys.readouterr()
-    assert "Nobody was thrown out" not in out
+    assert "No member was thrown out" not in out
     assert "tells of no removal: orders." in out
     assert "1 line, 0 of group coordinators" in err
     assert "only consumers' own logs" in err.replace("\n", " ")

@@ -51,7 +51,7 @@ def test_group_shows_its_kind_and_its_epoch(kind: HeartbeatType) -> None:
     (group,) = list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
     assert (group.kind, group.generation_id, group.members) == (kind.value.removesuffix("_heartbeat"), 3, 2)
     assert (group.state, group.blocked) == (ShownState.STABLE, None)
-    assert "nobody has to stop" in group.state_words
+    assert "no member has to stop" in group.state_words
     picture = _pictured(*_rows(_two(kind), T0 + 60_000))
     (group,) = list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
     assert (group.state, group.members, group.generation_id) == (ShownState.EMPTY, 0, 5)

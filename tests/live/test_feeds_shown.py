@@ -23,5 +23,5 @@ def test_feed_that_lags_is_named() -> None:
     near, far = NOW - FEED_LAGS_MS, NOW - 60_000
     assert _reasons({"broker-1": near}, {"broker-1": near}) == []
     (said,) = _reasons({"broker-1": near, "broker-2": far}, {"broker-2": NOW})
-    assert "Feed broker-2 has passed nothing on for" in said
-    assert "nobody of its groups is expired" in said
+    assert "Feed broker-2 has relayed nothing for" in said
+    assert "no member of its groups expires" in said

@@ -165,7 +165,7 @@ def test_time_that_stands_still_is_said_with_its_reason() -> None:
     ticker = msgspec.structs.replace(healthy.ticker, silent_count=1, silent=(silent,))
     still = judged(msgspec.structs.replace(healthy, ticker=ticker, standing=1))
     assert (still.state, still.ready) == (HealthState.STALLED, False)
-    assert still.sentence.startswith("Time stands still in 1 partition for 20 s: partition 3: the job may not write")
+    assert still.sentence.startswith("Time has stopped in 1 partition for 20 s: partition 3: the job may not write")
     busy = judged(msgspec.structs.replace(healthy, ticker=ticker))
     assert busy.state is HealthState.HEALTHY
     assert any("No ticks come to 1 partition; partition 3" in reason for reason in busy.reasons)
@@ -175,7 +175,7 @@ def test_a_clock_that_was_set_back_is_said_with_how_long_time_stands() -> None:
     """Nobody is expired until the clock has caught up: the page says it, and is not ready; a little is nothing."""
     still = judged(job(stepped_back_ms=29_800))
     assert (still.state, still.ready) == (HealthState.STALLED, False)
-    assert still.sentence.startswith("Time stands still in a partition for 29.8 s more: the clock of its")
+    assert still.sentence.startswith("Time has stopped in a partition for 29.8 s more: the clock of its")
     assert judged(job(stepped_back_ms=1_999)).state is HealthState.HEALTHY
 
 

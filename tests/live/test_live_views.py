@@ -92,7 +92,7 @@ def test_who_blocks_a_rebalance() -> None:
     picture = pictured(begun("g", "a", "b"), expired("g", "b", T0 + 4_000))
     (group,) = list_groups(picture, GroupFilter(), RULE, now_ms=T0).rows
     assert group.state is ShownState.PREPARING_REBALANCE
-    assert "Eager consumers stop for it; cooperative ones go on" in group.state_words
+    assert "Eager consumers stop for it; cooperative ones continue" in group.state_words
     assert group.blocked is not None
     assert (group.blocked.awaiting, group.blocked.awaiting_count) == (["a"], 1)
     assert (group.blocked.since_ms, group.blocked.deadline_ms) == (T0, T0 + 30_000)

@@ -77,7 +77,7 @@ def test_ticks_withheld_from_one_partition_hold_its_groups_alone(world: World) -
     """A partition in which nothing is written: the silent in it wait, and no others, until it goes on."""
     withhold = world.faults / "withhold"
     withhold.write_text("0")
-    world.job.wait_for(lambda: "Time stands still in 1 partition" in page_of(world.topics).sentence, "the page to say")
+    world.job.wait_for(lambda: "Time has stopped in 1 partition" in page_of(world.topics).sentence, "the page to say")
     waiting = world.die_in(0, "withheld")
     world.until_expired(world.die_in(1, "not-withheld"))
     assert set(world.topics.expired()).isdisjoint(waiting)
@@ -109,4 +109,4 @@ def test_without_the_leader_of_a_partition_nobody_is_expired_or_forgotten(world:
 
 def _says(world: World, why: str) -> bool:
     sentence = page_of(world.topics).sentence
-    return sentence.startswith("Time stands still") and why in sentence
+    return sentence.startswith("Time has stopped") and why in sentence

@@ -105,7 +105,7 @@ def _assert_everybody_is_told(world: World, why: str, *, hint: str) -> None:
 
 
 def _says(sentence: str, why: str) -> bool:
-    return sentence.startswith("Time stands still") and why in sentence
+    return sentence.startswith("Time has stopped") and why in sentence
 
 
 def _until_healthy(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Records of a group in two partitions, one of which stands still: they wait, up to a limit, and none is lost."""
+"""Records of a group in two partitions, one of which has stopped: they wait, up to a limit, and none is lost."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_p6_reading_stops_where_too_many_records_wait(
                 write(plain, event, home)
         assert plain.flush(30) == 0
         job.wait_for(lambda: "reading has stopped" in job.log, "the job to stop reading")
-        job.wait_for(lambda: "which stands still" in page_of(made).sentence, "the page to say so")
-        assert f"in partition {held}, which stands still" in page_of(made).sentence
+        job.wait_for(lambda: "which has stopped" in page_of(made).sentence, "the page to say so")
+        assert f"in partition {held}, which has stopped" in page_of(made).sentence
         assert made.expired() == []
         holder.commit_transaction(30)
         job.wait_for(lambda: made.expired() == ["dead", *sorted(beat.member_id for beat in beats)], "all to be expired")

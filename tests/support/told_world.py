@@ -29,7 +29,7 @@ NOTHING: Final = "\u2013"
 WORDS_OF_KAFKA: Final = "removing member on heartbeat expiration"
 """What the coordinator itself logs, which no group without its protocol has."""
 
-LAGGING: Final = "Feed broker-1 has passed nothing on for 24 s: nobody of its groups is expired meanwhile."
+LAGGING: Final = "Feed broker-1 has relayed nothing for 24 s: no member of its groups expires until it does."
 """What is to be said of the tap of a broker, as long as somebody reads what it passes on."""
 
 DIED_MS: Final = T + 60 * S
@@ -67,7 +67,7 @@ class Story:
         rows: what the topics say, in the order of time.
         listed: what its shard says of it; `None` if nothing that its rows do not say.
         cells: its row on page Groups, as it is read there.
-        former: its state there once nobody decides any more.
+        former: its state there once the engine decides no more.
         members: how many it has; they add up to those of the first page.
         troubles: what stands of it in the light about groups, on the page.
         gone: its expirations, the newest first.
@@ -163,7 +163,7 @@ def _left() -> Story:
         cells=("reports\nclassic", "Empty", "0\ngen. 4", "no members left\n5 min ago", NOTHING, "0"),
         former="was Empty",
         course=(
-            "09:36:07 Nobody is left at generation 4: no members left",
+            "09:36:07 No member is left at generation 4: no members left",
             "09:36:07 Rebalance to generation 4 begins: member left",
         ),
         rebalances="1 rebalance, 0 ms in all, the longest 0 ms",
@@ -260,7 +260,7 @@ def _emptied() -> Story:
             gone(first, "night-1", "09:37:45\nseen 09:37:15", "Stable", "09:37:45"),
         ),
         course=(
-            "09:37:47 Nobody is left at generation 3: no members left",
+            "09:37:47 No member is left at generation 3: no members left",
             f"09:37:47 {second} expired: session timeout, silent for 30.6 s",
             "09:37:45 Rebalance to generation 3 begins: member expired",
             f"09:37:45 {first} expired: session timeout, silent for 30.6 s",
@@ -509,7 +509,7 @@ def _overdue() -> Story:
     return Story(
         group_id="backup",
         rows=rows,
-        words="Nobody is there. The first worker that sends a heartbeat is a member again.",
+        words="It has no members. The first worker that sends a heartbeat becomes one.",
         members=0,
         cells=(
             "backup\npresence",

@@ -40,7 +40,7 @@ def test_member_shows_up_with_reason_and_lateness(empty_dashboard: FedDashboard,
     server = empty_dashboard
     alive(server)
     page = tab(server).open("/expired")
-    expect(page.get_by_text("Nobody was expired yet.")).to_be_visible()
+    expect(page.get_by_text("No member was expired yet.")).to_be_visible()
     now_ms = server.now_ms()
     server.tell([expired("orders", "worker-1", now_ms - 700, late_ms=640)])
     row = page.locator("tbody tr").first

@@ -231,7 +231,7 @@ SENTENCES = {
         "slow-1 was back 12.0 s later: a max.poll.interval.ms of 5 min 12 s would have been enough.",
     ],
     "roll": [
-        "Nobody was thrown out, but the group rebalanced again and again: 3 x a member left, 3 x a member joined.",
+        "No member was thrown out, but the group rebalanced again and again: 3 x a member left, 3 x a member joined.",
         '3 leaves: 3 x "rolling restart".',
         "6 rebalances took 1.5 s, the longest 300 ms.",
     ],
@@ -240,7 +240,7 @@ SENTENCES = {
         "1 rebalance took 5.0 s.",
     ],
     "feed": ["Once a member was thrown out by its session timeout: Ak3yQq0TSVuRW1yU3oCQeg.", "It had 3 new epochs."],
-    "calm": ["Nobody was thrown out.", "1 rebalance; how long is not known."],
+    "calm": ["No member was thrown out.", "1 rebalance; how long is not known."],
 }
 
 

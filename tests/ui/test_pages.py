@@ -147,12 +147,12 @@ def test_a_kafka_that_never_answered_leaves_no_zeros(empty_dashboard: FedDashboa
     expect(page.locator("#health-pill")).to_contain_text("Unreachable")
     main = page.locator("main")
     expect(main).to_contain_text("Not known who was expired.")
-    for words in ("none rejected", "nobody expired yet", "Nobody was expired", "0 in 1 h"):
+    for words in ("none rejected", "none expired yet", "No member was expired", "0 in 1 h"):
         expect(main).not_to_contain_text(words)
     page.goto(f"{empty_dashboard.url}/expired")
     expect(page.locator("main")).to_contain_text("Not known who was expired.")
     empty_dashboard.picture.link(True, now_ms=empty_dashboard.now_ms())
-    expect(page.locator("main")).to_contain_text("Nobody was expired yet.")
+    expect(page.locator("main")).to_contain_text("No member was expired yet.")
 
 
 def test_without_a_gateway_there_is_no_line(empty_dashboard: FedDashboard, tab: Callable[..., Tab]) -> None:

@@ -295,7 +295,7 @@ class Beats:
                 "member %s of %s: %s",
                 self.member.member_id,
                 self.member.group_id,
-                "no progress, so no beats" if stalled else "work goes on, and so do the beats",
+                "no progress, so no heartbeats" if stalled else "work continues, and so do the heartbeats",
             )
         if stalled:
             return min(_LOOK_S, self._interval_s)
@@ -347,7 +347,7 @@ class Beats:
         self._last_s = time.monotonic()
         if self._out:
             self._out = False
-            _log.info("member %s of %s is heard again", self.member.member_id, self.member.group_id)
+            _log.info("member %s of %s sends heartbeats again", self.member.member_id, self.member.group_id)
         return None
 
     def _note_lost(self, error: Exception) -> None:

@@ -110,7 +110,7 @@ class BatchLog:
         raise UnknownHeartbeatError(
             f"the heartbeat at offset {offset} of partition {int(self.entry_partition[entry])} came without its bytes, "
             "and its shard does not know it",
-            hint="the job goes on from its checkpoint, and reads the batch again with all bytes",
+            hint="the job continues from its checkpoint, and reads the batch again with all bytes",
         )
 
     def first_and_last_ms(self) -> tuple[Ints, Ints]:

@@ -77,7 +77,7 @@ def audit_broker_log(
         ends, begins = _clock(scanned.last_ms), _clock(begin_ms)
         raise HeartwheelError(
             f"nothing to compare: the logs end at {ends}, the engine's first row is of {begins}",
-            hint="give logs that go on for longer; if their times name no zone, --utc-offset says which it is",
+            hint="give logs of a longer time; if their times name no zone, --utc-offset says which it is",
         )
     if tolerance_ms is None:
         engine, wheel = settings.engine, settings.wheel

@@ -65,7 +65,7 @@ def demo(
         bool, typer.Option("--real", help="Real consumers of real groups, and what Kafka's coordinator says of them.")
     ] = False,
     restarts: Annotated[
-        int, typer.Option(metavar="N", min=0, help="With --real: stop and start the broker so often meanwhile.")
+        int, typer.Option(metavar="N", min=0, help="With --real: stop and start the broker so often during that.")
     ] = 0,
     config: ConfigFile = None,
     set_: SetFlags = None,
@@ -230,7 +230,7 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
     for name, value in rows.items():
         table.add_row(name, value)
     stdout().print(table, markup=False)
-    verdict = "nobody was expired wrongly, nobody was missed" if report["ok"] else "something is wrong, see above"
+    verdict = "no member was expired wrongly, none was missed" if report["ok"] else "something is wrong, see above"
     stderr().print(f"{verdict}; next: heartwheel inspect --checkpoint {_shown(place.checkpoint)}", markup=False)
     for one in report["findings"][:_FINDINGS_SHOWN]:
         who = " of ".join(each for each in (one["member_id"], one["group_id"]) if each)

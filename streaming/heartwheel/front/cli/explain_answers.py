@@ -160,7 +160,7 @@ def _answers(sums: LogSummary, groups: list[GroupSummary]) -> Iterator[tuple[str
         if not group.is_calm:
             yield group.group_id or "(group not named)", " ".join(group.verdict)
     if calm:
-        yield "Nobody was thrown out", f"{_named(calm)}."
+        yield "No member was thrown out", f"{_named(calm)}."
     if untold:
         yield "A consumer's own log tells of no removal", f"{_named(untold)}."
 

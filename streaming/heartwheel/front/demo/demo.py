@@ -155,7 +155,7 @@ class Demo:
             self._moved = (now_ms, time.monotonic())
         elif time.monotonic() - self._moved[1] > _PATIENCE_S:
             raise DemoStalledError(
-                f"the shards' clocks have stood still for {_PATIENCE_S:g} s, {clock_ms - now_ms} ms before the end",
+                f"the shards' clocks have not moved for {_PATIENCE_S:g} s, {clock_ms - now_ms} ms before the end",
                 hint=f"the log of Spark may tell why: {self._folder.spark_log}",
             )
 

@@ -169,7 +169,7 @@ class Canary:
         if not self._follower.linked:
             return "Kafka did not answer"
         if now_s < self._paused_until_s:
-            return "the canary's own process stood still"
+            return "the canary's own process was stopped"
         if self._phase is None:
             return _NO_JOB
         return None if self._phase is Phase.LIVE else f"the job was {_IN_WORDS[self._phase]}"

@@ -159,7 +159,7 @@ def _unknown_words(unknown: int) -> list[str]:
         return []
     who = "1 member is unknown: it" if unknown == 1 else f"{unknown:,} members are unknown: they"
     whose = "its session is" if unknown == 1 else "their sessions are"
-    return [f"{who} joined before the tap, and {whose} not in the log. Nobody is judged by a guess."]
+    return [f"{who} joined before the tap, and {whose} not in the log. No verdict is guessed."]
 
 
 def _last(entry: GroupEntry) -> LastChange | None:

@@ -193,7 +193,7 @@ def _starting(signs: Signs, now_ms: int) -> Health | None:
     if signs.job is None or signs.job.phase is not Phase.STARTING:
         return None
     since_ms = signs.job.phase_since_ms
-    sentence = f"Starting for {ago(since_ms, now_ms)}: Spark comes up; then what was sent meanwhile is read."
+    sentence = f"Starting for {ago(since_ms, now_ms)}: Spark starts; then it reads what was sent during that time."
     usual = now_ms - since_ms < _START_USUAL_MS
     hint = "Half a minute is usual. Nothing is to be done." if usual else "That is long: look at the job's log."
     return _health(HealthState.CATCHING_UP, since_ms, sentence, hint)
@@ -213,7 +213,7 @@ def _catching_up(signs: Signs, now_ms: int) -> Health | None:
         HealthState.CATCHING_UP,
         since_ms,
         f"Catching up{far}{held}.",
-        "Nobody is expired before what was sent meanwhile has been read. Nothing is to be done.",
+        "No member expires before all that was sent so far has been read. Nothing is to be done.",
         topic="clock-held",
     )
 
@@ -258,7 +258,7 @@ def _time_standstill(job: JobRow, ticker: TickerState, now_ms: int, *, partition
     return _health(
         HealthState.STALLED,
         since_ms,
-        f"Time stands still{where} for {ago(since_ms, now_ms)}: {why}.",
-        "Nobody there is expired meanwhile. An open transaction stops time, too; heartwheel doctor tells more.",
-        topic="time-stands-still",
+        f"Time has stopped{where} for {ago(since_ms, now_ms)}: {why}.",
+        "No member there expires during that time. An open transaction stops time, too; heartwheel doctor tells more.",
+        topic="time-has-stopped",
     )

@@ -32,19 +32,19 @@ def standstill(job: JobRow) -> Standstill | None:
     wrong = next((each for each in job.topic_problems if each.setting == _TYPE), None)
     if wrong is not None:
         return Standstill(
-            f"Time stands still: {wrong.topic} has {_TYPE}={wrong.found}, and producers' clocks are not believed.",
-            f"Nobody is expired meanwhile. kafka-configs.sh --alter --entity-type topics --entity-name {wrong.topic} "
-            f"--add-config {_TYPE}={wrong.wanted}",
+            f"Time has stopped: {wrong.topic} has {_TYPE}={wrong.found}, and producers' clocks are not believed.",
+            "No member expires during that time. kafka-configs.sh --alter --entity-type topics "
+            f"--entity-name {wrong.topic} --add-config {_TYPE}={wrong.wanted}",
             "wrong-timestamp-type",
         )
     if job.stepped_back_ms < STEPPED_BACK_MS_MIN:
         return None
     by = f"{job.stepped_back_ms / 1000:.1f} s"
     return Standstill(
-        f"Time stands still in a partition for {by} more: the clock of its leader was set back, or it has a new leader "
+        f"Time has stopped in a partition for {by} more: the clock of its leader was set back, or it has a new leader "
         "whose clock is behind.",
-        f"Nobody there is expired meanwhile, and expirations come {by} late. Synchronise the brokers' clocks.",
-        "time-stands-still",
+        f"No member there expires during that time, and expirations come {by} late. Synchronise the brokers' clocks.",
+        "time-has-stopped",
     )
 
 

@@ -45,14 +45,14 @@ STATE_OF_TYPE: Final[Mapping[str, ShownState]] = {
 """The state that a group is in after a row of the triggers topic."""
 
 STATE_WORDS: Final[Mapping[ShownState, str]] = {
-    ShownState.EMPTY: "Nobody is a member. What was committed stays; the next to join begins a new generation.",
+    ShownState.EMPTY: "It has no members. Committed offsets stay; the next member to join begins a new generation.",
     ShownState.PREPARING_REBALANCE: "A rebalance has begun: it lasts until all have joined again, or the time for it "
-    "is over. Eager consumers stop for it; cooperative ones go on with the partitions that they keep.",
-    ShownState.COMPLETING_REBALANCE: "Everybody has joined, and waits with its sync for the assignment, which the "
-    "leader makes. Eager consumers do not work before it has come; cooperative ones go on with the partitions that "
-    "they keep.",
-    ShownState.STABLE: "Everybody has joined this generation. Members work on what they were assigned.",
-    ShownState.ASSIGNING: "The group has a new epoch, and its partitions are about to be dealt out anew.",
+    "is over. Eager consumers stop for it; cooperative ones continue with the partitions that they keep.",
+    ShownState.COMPLETING_REBALANCE: "All members have joined, and wait with their sync for the assignment, which the "
+    "leader makes. Eager consumers do not work before it has come; cooperative ones continue with the partitions "
+    "that they keep.",
+    ShownState.STABLE: "All members have joined this generation. Members work on what they were assigned.",
+    ShownState.ASSIGNING: "The group has a new epoch, and its partitions are about to be assigned again.",
     ShownState.RECONCILING: "Some members have not taken over their part of the new epoch: they have to give "
     "partitions back, or wait for others who do. All others work on.",
     ShownState.UNKNOWN: "Only expirations of this group were seen so far; its next change tells its state.",
@@ -60,20 +60,21 @@ STATE_WORDS: Final[Mapping[ShownState, str]] = {
 """What each state means."""
 
 PRESENCE_WORDS: Final = (
-    "Its members only say that they are there, by heartbeats. They come and go, and nobody has to join again for that."
+    "Its members only send heartbeats. When one arrives or leaves, no other member has to join again."
 )
 """The meaning of `Stable` for a presence group, which never rebalances."""
 
 
 EPOCH_WORDS: Final = (
-    "Each member has its part of the present epoch. Who comes or goes makes a new one, for which nobody has to stop."
+    "Each member has its part of the present epoch. Each arrival or departure makes a new one, and no member has to "
+    "stop for it."
 )
 """The meaning of `Stable` for a group with member epochs."""
 
-EMPTY_PRESENCE_WORDS: Final = "Nobody is there. The first worker that sends a heartbeat is a member again."
+EMPTY_PRESENCE_WORDS: Final = "It has no members. The first worker that sends a heartbeat becomes one."
 """The meaning of `Empty` for a presence group, which has no offsets of its own and commits nothing."""
 
-EMPTY_EPOCH_WORDS: Final = "Nobody is a member. The next to join makes a new epoch."
+EMPTY_EPOCH_WORDS: Final = "It has no members. The next one to join makes a new epoch."
 """The meaning of `Empty` for a group with member epochs."""
 
 _STATES: Final = {state.value: state for state in ShownState}

@@ -111,7 +111,7 @@ def _lines_of(entry: GroupEntry) -> list[TimelineLine]:
 
 def _expired(each: Expiration) -> TimelineLine:
     if each.reason == ExpiryReason.WORKER_FAILED:
-        text = f"{each.member_id} failed: {each.failure or 'nobody said how'}"
+        text = f"{each.member_id} failed: {each.failure or 'no reason given'}"
     else:
         text = _silenced(each)
     shown = TimelineLine(time_ms=each.deadline_ms, kind="expired", text=text)
@@ -163,7 +163,7 @@ def _words(row: TriggerRow, arrival: TriggerRow | None) -> str:
         return f"Generation {row.generation_id} begins{size}{took}: {cause}"
     if not row.is_rebalance:
         return f"{_who(row)}: {cause}, {number}"
-    return f"Nobody is left at generation {row.generation_id}: {cause}"
+    return f"No member is left at generation {row.generation_id}: {cause}"
 
 
 def _there(row: TriggerRow) -> str:

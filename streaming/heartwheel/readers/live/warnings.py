@@ -42,7 +42,7 @@ def feed_warnings(shards: Sequence[StatusRow]) -> list[str]:
         for feed, at_ms in row.feeds.items():
             passed_ms[feed] = min(at_ms, passed_ms.get(feed, at_ms))
     return [
-        f"Feed {feed} has passed nothing on for {ago(at_ms, newest_ms)}: nobody of its groups is expired meanwhile."
+        f"Feed {feed} has relayed nothing for {ago(at_ms, newest_ms)}: no member of its groups expires until it does."
         for feed, at_ms in sorted(passed_ms.items())
         if newest_ms - at_ms > FEED_LAGS_MS
     ]

@@ -56,12 +56,8 @@ def _renewed(row: ExpirationRow) -> list[str]:
     if row.renewed_ms is None:
         return []
     later_ms = row.renewed_ms - row.last_seen_ms
-    return [
-        (
-            f"Kafka could not be written to meanwhile: its time began anew when that was over, {length(later_ms)} "
-            "after it was last heard of."
-        )
-    ]
+    restarted = f"its session started again when that was over, {length(later_ms)} after its last heartbeat"
+    return [f"Kafka could not be written to during that time: {restarted}."]
 
 
 def _known(row: ExpirationRow) -> str:
@@ -169,13 +165,13 @@ def _revocation(row: ExpirationRow) -> list[str]:
 
 
 def _failed(row: ExpirationRow) -> list[str]:
-    how = f"It failed: {plain(row.failure).rstrip('.')}." if row.failure else "It failed; nobody said how."
+    how = f"It failed: {plain(row.failure).rstrip('.')}." if row.failure else "It failed; no reason given."
     return [f"{how} {_heard(row)}", *_failure_advice(row.failure or "")]
 
 
 def _failure_advice(failure: str) -> list[str]:
     if "SIGKILL" in failure:
-        return ["SIGKILL that nobody sent is often the kernel's, as memory ran out.", _FAILED_LOG]
+        return ["If no operator sent SIGKILL, it was often the kernel, because memory ran out.", _FAILED_LOG]
     if failure.startswith("exit code"):
         return [_FAILED_LOG, "If its exit code means that all is well: heartwheel beat --ok-exit CODE."]
     return [_FAILED_LOG]
@@ -207,7 +203,7 @@ _OF_JOBS: Final[Mapping[str | None, tuple[str, str, str]]] = {
         "Look at what starts it (cron, a timer of systemd, a CronJob), and at its log.",
     ),
     JOB_RUN: (
-        "A run of this job was not heard of for {silent}; within {within} it must end, or say that it goes on.",
+        "A run of this job sent nothing for {silent}; within {within} it must end, or report that it continues.",
         "The run hung, was killed together with what watches it, or took longer than its limit.",
         "Look at its log. If it may take longer: limit= of the gateway's /start, or --limit of heartwheel beat.",
     ),

@@ -57,7 +57,7 @@ class Notifier:
         if state is None:
             state = NotifierState(began_ms=clock() if since_ms is None else since_ms)
         elif since_ms is not None:
-            _log.warning("--since is for the first start; going on where the last one stopped")
+            _log.warning("--since is for the first start; continuing where the last one stopped")
         self._began_ms = state.began_ms
         self._positions = {(s, number): at for s, numbers in state.positions.items() for number, at in numbers.items()}
         self._dispatcher = Dispatcher(
@@ -157,7 +157,7 @@ class Notifier:
         if linked:
             _log.info("Kafka at %s answers", where)
         else:
-            _log.warning("Kafka at %s does not answer; going on when it does", where)
+            _log.warning("Kafka at %s does not answer; continuing when it does", where)
 
     def _on_dead_letter(self, waiting: PendingMessage) -> None:
         if self._store:

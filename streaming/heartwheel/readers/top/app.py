@@ -84,9 +84,9 @@ class Top(App[None]):
         yield Static(id="head")
         yield Input(placeholder="words in ids, client or host; Enter keeps, Escape clears", id="filter")
         with Horizontal(id="body"):
-            yield Pane("expired", EXPIRED_COLUMNS, id="expired", empty="nobody was expired in the time that is shown")
+            yield Pane("expired", EXPIRED_COLUMNS, id="expired", empty="no member was expired in the time shown")
             with Vertical(id="right"):
-                yield Pane("at risk", RISK_COLUMNS, id="risk", empty="nobody is near its expiry")
+                yield Pane("at risk", RISK_COLUMNS, id="risk", empty="no member is near its expiry")
                 yield Pane("groups", GROUP_COLUMNS, id="groups", empty="no group has rebalanced lately")
         yield Footer()
 
@@ -198,7 +198,7 @@ class Top(App[None]):
     def _write_head(self, frame: Frame) -> None:
         lines = head(frame)
         if self._paused_ms is not None:
-            lines.append(Text(f"PAUSED at {time_of_day(self._paused_ms)}; p goes on", "reverse"))
+            lines.append(Text(f"PAUSED at {time_of_day(self._paused_ms)}; p continues", "reverse"))
         self.query_one("#head", Static).update(Text("\n").join(lines))
 
     def _explain(self, id_: str | None) -> None:

@@ -82,7 +82,7 @@ def _removed(event: ExplainedEvent) -> list[str]:
 def _not_answered(event: ExplainedEvent) -> list[str]:
     return [
         f"It got no answer to its heartbeats for its session timeout: {event.reason_text}.",
-        "The broker or the network between them was away, or the process stood still and did not read the answers.",
+        "The broker or the network between them was away, or the process was stopped and did not read the answers.",
         _ELSEWHERE[event.kind],
     ]
 

@@ -54,17 +54,17 @@ def verdict_of(group: GroupSummary) -> list[str]:
         do = _to_do(group, out)
     elif group.blocked:
         name, times = _most(group.blocked)[0]
-        what = [f"Nobody was thrown out, but rebalances waited for {name} {_times(times).lower()}."]
+        what = [f"No member was thrown out, but rebalances waited for {name} {_times(times).lower()}."]
         do = advice(ExpiryReason.REBALANCE_TIMEOUT)[-1:]
     elif group.storms:
         causes = f": {_causes(group)}" if group.whole else ""
-        what = [f"Nobody was thrown out, but the group rebalanced again and again{causes}."]
+        what = [f"No member was thrown out, but the group rebalanced again and again{causes}."]
         do = [_STATIC]
     elif group.kicks:
         what = [f"{_times(group.kicks[Happened.PENDING_EXPIRED])} a client asked to join and did not come back."]
         do = advice(ExpiryReason.PENDING_TIMEOUT)[-1:]
     else:
-        what, do = ["Nobody was thrown out." if group.from_coordinator else _NOT_TOLD], []
+        what, do = ["No member was thrown out." if group.from_coordinator else _NOT_TOLD], []
     return [*_stands(group), *what, *_left(group), *_cost(group), *do]
 
 

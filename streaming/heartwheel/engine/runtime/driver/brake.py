@@ -76,14 +76,14 @@ class Brake:
         if not self._stalled:
             return Fault(
                 f"reading has stopped for {self._pause_s:.0f} s: {self._waiting:,} records wait, and no fewer after "
-                f"{self._stuck} batches, though every partition goes on",
+                f"{self._stuck} batches, though every partition continues",
                 "compare the clocks of the brokers; engine.waiting_records_max is the limit",
                 None,
             )
         names = ", ".join(map(str, sorted(self._stalled)))
         return Fault(
             f"reading has stopped: {self._waiting:,} records wait for what comes in partition {names}, "
-            "which stands still",
+            "which has stopped",
             "end the transaction that is open there, or let ticks through; engine.waiting_records_max is the limit",
             None,
         )

@@ -53,8 +53,8 @@ _KNOWN: Final = (
     ),
     (
         r"Some data may have been lost|KAFKA_DATA_LOSS|data loss|OffsetOutOfRange",
-        "unread heartbeats are gone from the topic, by its retention or as the topic was made anew",
-        "members that beat in what is lost may be expired; to go on, run with --set kafka.fail_on_data_loss=false",
+        "unread heartbeats are gone from the topic, by its retention or because the topic was made again",
+        "members that beat in what is lost may be expired; to continue, run with --set kafka.fail_on_data_loss=false",
         _NEVER,
     ),
     (
@@ -103,7 +103,7 @@ _KNOWN: Final = (
     (
         r"No space left on device|Disk quota exceeded",
         "the disk of the checkpoint is full",
-        "make room; the job goes on where it stopped",
+        "make room; the job continues where it stopped",
         _FOR_EVER,
     ),
     (
@@ -118,7 +118,7 @@ _KNOWN: Final = (
             r"no Kafka answers"
         ),
         "Kafka does not answer",
-        "the job goes on as soon as Kafka is back",
+        "the job continues as soon as Kafka is back",
         _FOR_EVER,
     ),
 )

@@ -33,7 +33,7 @@ CLOCK: Final = Metric(
 CLOCK_HELD: Final = Metric(
     "heartwheel_clock_held",
     MetricKind.GAUGE,
-    "1 while the clock of a shard stands still because a backlog is being read, else 0.",
+    "1 while the clock of a shard is held because a backlog is being read, else 0.",
     ("shard",),
 )
 STATE_BYTES: Final = Metric(

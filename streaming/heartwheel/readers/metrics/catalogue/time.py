@@ -25,7 +25,7 @@ TICKLESS_WHY: Final = Metric(
 STANDING: Final = Metric(
     "heartwheel_standing_partitions",
     MetricKind.GAUGE,
-    "Partitions whose time stands still, or was never known: no member in them expires.",
+    "Partitions whose time has stopped, or was never known: no member in them expires.",
 )
 OUTAGES: Final = Metric(
     "heartwheel_outages_total",

@@ -33,7 +33,7 @@ function focusFilter(event) {
 const KEYS = [
   ["/", "go to the filter of the page"],
   ["Esc", "leave the filter, or close a group or member"],
-  ["Tab, Enter", "go through links and rows; the table stands still while you are in it"],
+  ["Tab, Enter", "go through links and rows; the table does not move while you are in it"],
   ["?", "these keys"],
 ];
 

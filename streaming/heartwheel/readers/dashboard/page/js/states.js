@@ -29,10 +29,10 @@ export function failed(error) {
  * @param {Now | null} now
  * @param {...Child} more
  */
-export const nobodyExpired = (now, ...more) =>
+export const noneExpired = (now, ...more) =>
   now?.health.state === "unreachable"
     ? empty("Not known who was expired.", "Kafka does not answer. Who was expired shows up here when it does.")
-    : empty("Nobody was expired yet.", "A member shows up here within moments of missing its deadline.", ...more);
+    : empty("No member was expired yet.", "A member shows up here within moments of missing its deadline.", ...more);
 
 /**
  * Make a link to the section of the documentation that says what to do, which the dashboard serves itself.

@@ -45,7 +45,7 @@ const REASONS = {
   no_answer: {
     label: "No answer",
     icon: "heart",
-    long: "No answer: nobody answered its heartbeats for its session timeout, so it was likely removed. Whether it was is in the broker's log.",
+    long: "No answer: its heartbeats were not answered for its session timeout, so it was likely removed. Whether it was is in the broker's log.",
   },
   new_member_timeout: {
     label: "Gave up joining",
@@ -121,7 +121,7 @@ export function troubleTopic(kind) {
 
 /** What a rebalance means for the members of a classic group: it depends on their assignor. */
 export const WHILE_IT_REBALANCES =
-  "While a group rebalances, eager consumers stop, and cooperative ones go on with the partitions that they keep.";
+  "While a group rebalances, eager consumers stop, and cooperative ones continue with the partitions that they keep.";
 
 /** The filter of page Expired offers these. */
 export const REASON_NAMES = Object.keys(REASONS);

@@ -10,7 +10,7 @@ import { icon } from "../icons.js";
 import { LOGGED_OUT } from "../log_columns.js";
 import { reportPanel } from "../log_report.js";
 import { fromLog } from "../source.js";
-import { code, empty, failed, head, nobodyExpired } from "../states.js";
+import { code, empty, failed, head, noneExpired } from "../states.js";
 import { table } from "../table.js";
 import { REASON_NAMES, reasonWords } from "../words.js";
 
@@ -234,12 +234,12 @@ class View {
   nothing() {
     if (FILTERS.some((name) => name !== "order" && this.filters[name])) {
       return empty(
-        "Nobody matches these filters.",
+        "No member matches these filters.",
         h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"),
       );
     }
-    if (fromLog) return empty("Nobody was out by a timeout, as far as the log was read.");
-    return nobodyExpired(this.stream.now, " To see some, run ", code("heartwheel demo"), ".");
+    if (fromLog) return empty("No member was out by a timeout, as far as the log was read.");
+    return noneExpired(this.stream.now, " To see some, run ", code("heartwheel demo"), ".");
   }
 
   clear() {

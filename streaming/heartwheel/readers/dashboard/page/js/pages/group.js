@@ -236,7 +236,7 @@ function seen({ group_id: group, members_seen: members, members_note: note }, no
 function seenWords({ beats, last_seen_ms: last, left, failed }, now) {
   const since = ago(Math.max(0, now - last));
   if (typeof failed === "string")
-    return h("span", { class: "soft small" }, `failed ${since}: ${failed || "nobody said how"}`);
+    return h("span", { class: "soft small" }, `failed ${since}: ${failed || "no reason given"}`);
   return typeof left === "string"
     ? h("span", { class: "soft small" }, `left ${since}: ${left || "no reason given"}`)
     : h("span", { class: "soft small nowrap" }, `${counted(beats, "event")}, last ${since}`);

@@ -231,7 +231,7 @@ function blockers({ blocked }, now) {
   if (!blocked) return { first: NOTHING, second: "" };
   const left =
     now === null
-      ? "nobody decides"
+      ? "no decisions"
       : blocked.deadline_ms === null || blocked.deadline_ms === undefined
       ? "until when is not known"
       : `${countdown(Math.max(0, blocked.deadline_ms - now))} left`;

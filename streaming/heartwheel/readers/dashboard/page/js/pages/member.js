@@ -104,7 +104,7 @@ function verdict(last, { why, returned_ms: returned }, clock) {
       "div",
       { class: "why" },
       h("h2", {}, "Why"),
-      failed ? sinceThen((since) => `It failed ${since}: ${last.failure || "nobody said how"}.`, last.deadline_ms, clock) : null,
+      failed ? sinceThen((since) => `It failed ${since}: ${last.failure || "no reason given"}.`, last.deadline_ms, clock) : null,
       // The first sentence about a failure says the same, without how long ago it was.
       (failed ? why.slice(1) : why).map((sentence) => h("p", {}, sentence)),
     ),
@@ -274,7 +274,7 @@ function eventTable({ events, truncated }) {
           time(event.at_ms, { tenths: true }),
           ` ${event.type}${event.generation_id >= 0 ? `, generation ${event.generation_id}` : ""}`,
           event.reason ? `: ${event.reason}` : null,
-          typeof event.failure === "string" ? `, failed: ${event.failure || "nobody said how"}` : null,
+          typeof event.failure === "string" ? `, failed: ${event.failure || "no reason given"}` : null,
           older ? h("span", { class: "faint" }, ` ${duration(event.at_ms - older.at_ms)} after the one before`) : null,
         );
       }),

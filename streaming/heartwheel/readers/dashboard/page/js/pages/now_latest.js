@@ -3,7 +3,7 @@
 import { h, put } from "../dom.js";
 import { Expirations } from "../expirations.js";
 import { EXPIRATION_COLUMNS } from "../expiration_columns.js";
-import { failed, nobodyExpired } from "../states.js";
+import { failed, noneExpired } from "../states.js";
 import { table } from "../table.js";
 
 /** @import { Expiration } from "answers" */
@@ -37,7 +37,7 @@ export function latest({ stream, signal }) {
   );
   const changed = () => {
     if (!list.rows.length)
-      return put(body, nobodyExpired(stream.now));
+      return put(body, noneExpired(stream.now));
     if (rows.element.parentNode !== body) put(body, rows.element);
     return rows.show(list.rows);
   };

@@ -45,7 +45,7 @@ const TILES = [
     (now) => [
       rate(now.expirations_per_minute),
       "",
-      isUnread(now) ? UNREAD : `${now.expirations_per_minute === null ? "nobody decides; " : ""}${count(now.expirations_total)} in ${kept(now)}`,
+      isUnread(now) ? UNREAD : `${now.expirations_per_minute === null ? "no decisions; " : ""}${count(now.expirations_total)} in ${kept(now)}`,
     ],
   ],
   ["Known after", "From a member's deadline until its expiration was in Kafka: median of the window", lateness],
@@ -107,7 +107,7 @@ function byState(states) {
  */
 function lateness(now) {
   const { lateness_ms } = now;
-  if (!lateness_ms?.count) return ["–", "", isUnread(now) ? UNREAD : "nobody expired yet"];
+  if (!lateness_ms?.count) return ["–", "", isUnread(now) ? UNREAD : "none expired yet"];
   const late = lateness_ms.objective && lateness_ms.p99 > lateness_ms.objective;
   return [
     ...split(duration(lateness_ms.p50)),

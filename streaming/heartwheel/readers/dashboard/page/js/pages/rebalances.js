@@ -31,7 +31,7 @@ export const rebalancesPage = {
     });
     const about =
       `What rebalances cost. ${WHILE_IT_REBALANCES} The groups that rebalanced for longest come first.` +
-      (fromLog ? " Groups with epochs (consumer, share, streams) are not here: nobody in them stops for a new epoch." : "");
+      (fromLog ? " Groups with epochs (consumer, share, streams) are not here: no member of them stops for a new epoch." : "");
     main.append(head("Rebalances", about), h("div", { class: "tools" }, field), body);
     stream.addEventListener("groups", again, { signal });
     again();

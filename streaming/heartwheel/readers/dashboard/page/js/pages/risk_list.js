@@ -67,7 +67,7 @@ export function riskList({ stream, rows: limit = 50 }) {
       return put(
         element,
         empty(
-          "Nobody is waited for.",
+          "No member is waited for.",
           "Either no member is alive, or the engine is still catching up and does not let deadlines pass.",
         ),
       );
@@ -114,7 +114,7 @@ function bar(bars, stream) {
  * @param {boolean} undecided
  */
 function noteOf(left, session, undecided) {
-  if (undecided) return "nobody decides at the moment";
+  if (undecided) return "the engine does not decide at the moment";
   if (left <= 0) return `${duration(-left)} ago, unless a heartbeat is on its way`;
   const soon = left < SOON_MS ? "soon; " : "";
   if (session === null) return `${soon}session not known`;

@@ -40,7 +40,7 @@ export function explanation({ levels, tick_ms: tick, size }) {
         {},
         h("strong", {}, "On the outer ring the hand lets timers run out."),
         " Who has sent a heartbeat since is filed again under its new deadline; who has not is expired. ",
-        "So nobody is ever searched for: the engine looks only at the slot under the hand.",
+        "So no member is ever searched for: the engine looks only at the slot under the hand.",
       ),
     ),
   ];
