@@ -19,7 +19,7 @@ from heartwheel.front.cli.demo_place import demo_gateway
 from heartwheel.kafka.bulk import Delivered
 from heartwheel.kafka.client import KafkaUnreachableError
 from heartwheel.settings import SettingsError, load_settings
-from heartwheel.sources.gateway import app
+from heartwheel.sources.gateway import app, publisher
 from heartwheel.sources.gateway import gateway as assembled
 from heartwheel.sources.gateway.gateway import Gateway
 from heartwheel.sources.gateway.pace import ClientRate
@@ -67,8 +67,8 @@ def kafka(monkeypatch: pytest.MonkeyPatch) -> SenderDouble:
 
 
 @contextmanager
-def serving(*flags: str, token: str = "", verify: Any = True) -> Iterator[httpx.Client]:
-    """Run a gateway on a free port, and give a client of it."""
+def serving(*flags: str, token: str = "", verify: Any = False) -> Iterator[httpx.Client]:
+    """Run a gateway on a free port, and give a client of it; `verify` is whom it trusts over TLS."""
     settings = load_settings(None, {}, ["gateway.port=0", *(f"gateway.{flag}" for flag in flags)]).settings
     headers = {"authorization": f"Bearer {token}"} if token else {}
     with (
@@ -240,6 +240,14 @@ def test_without_kafka_nothing_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         away.clear()
         wait_for(lambda: client.post("/beat/g/kept").status_code == 202, "Kafka to take a beat")
     assert {event.member_id for event in double.events} == {"kept"}
+
+
+def test_it_connects_as_it_starts(kafka: SenderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The gateway is ready without a request, and before it would try again."""
+    assert kafka.answers == "acknowledged"
+    monkeypatch.setattr(publisher, "_RETRY_S", 3_600.0)
+    with serving() as client:
+        assert client.get("/readyz").status_code == 200
 
 
 def test_tokens_are_for_groups(kafka: SenderDouble, tmp_path: Path) -> None:

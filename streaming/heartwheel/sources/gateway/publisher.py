@@ -70,6 +70,7 @@ class Publisher:
         self._records = 0
         self._worker = Worker(self._run, "gateway-publisher")
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._tried_s = float("-inf")
         self.connected = False
         """Whether Kafka has taken the last record."""
 
@@ -110,19 +111,12 @@ class Publisher:
             raise
 
     def _run(self) -> None:
-        sender: BulkSender | None = None
-        tried_s = float("-inf")
+        sender = self._new_sender()
         ended = False
         while not ended:
             batches, ended = self._take()
-            if sender is None and time.monotonic() - tried_s >= _RETRY_S:
-                try:
-                    sender = self._connect()
-                    self.connected = True
-                except HeartwheelError as error:
-                    _log.warning("%s", error)
-                    self.connected = False
-                tried_s = time.monotonic()
+            if sender is None:
+                sender = self._new_sender()
             for batch in batches:
                 self._flying += 1
                 if sender is None or batch.given_up:
@@ -137,6 +131,19 @@ class Publisher:
         if sender is not None:
             sender.close()
         self._tell()
+
+    def _new_sender(self) -> BulkSender | None:
+        """Connect to Kafka; `None` if it cannot be reached, or if the last attempt was only just made."""
+        if time.monotonic() - self._tried_s < _RETRY_S:
+            return None
+        try:
+            sender = self._connect()
+        except HeartwheelError as error:
+            _log.warning("%s", error)
+            sender = None
+        self._tried_s = time.monotonic()
+        self.connected = sender is not None
+        return sender
 
     def _take(self) -> tuple[list[PublishedRequest], bool]:
         """Take the waiting requests. If there are none, wait for one, but only briefly while Kafka may answer."""
