@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -129,17 +130,22 @@ def _state_rows(settings: Settings, log_file: Path) -> list[tuple[int, tuple[Any
         settings.model_copy(update={"spark": spark_settings}), [], shuffle_partitions=1, log_file=log_file
     )
     spark = start_session({name: value for name, value in conf.items() if value}, log_file=log_file)
+    location = settings.checkpoint.location
     try:
-        return _collect(spark, settings.checkpoint.location, log_file)
+        # Spark takes the path's URI for a path, and so finds no folder with a space in its name: it gets a link to it.
+        with tempfile.TemporaryDirectory(prefix="heartwheel-inspect-") as folder:
+            link = Path(folder, "checkpoint")
+            link.symlink_to(folder_of(location).absolute())
+            return _collect(spark, link, location, log_file)
     finally:
         stop_session(spark)
 
 
-def _collect(spark: SparkSession, location: str, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
+def _collect(spark: SparkSession, folder: Path, location: str, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
     # The first access starts the coordinator of state stores, which the reader needs.
     _ = spark.streams
     try:
-        frame = spark.read.format("statestore").load(str(folder_of(location).absolute()))
+        frame = spark.read.format("statestore").load(str(folder))
         rows = frame.select("key.slot", "value.groupState").collect()
     except (PySparkException, Py4JError) as error:
         words = _cause(error).partition("\n")[0]
