@@ -95,12 +95,6 @@ def _run_demo(root: Path, *more: str, until: Callable[[str], bool] | None = None
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """Run a demo that ends by itself, in a folder with spaces in its path."""
-    return _run_demo(tmp_path_factory.mktemp("a demo that ends"), "--duration", "10s")
-
-
-@pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Ended:
     """Run a demo until it has shown an expiration, look at its page if there is a browser, then press Ctrl-C."""
     browser: Browser | None = request.getfixturevalue("browser") if CHROMIUM else None
@@ -113,18 +107,32 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory, request: pytest.Fixtur
             seen.append(look_at(browser, out.split(maxsplit=1)[0]))
         return True
 
-    return _run_demo(tmp_path_factory.mktemp("interrupted"), until=looked)._replace(page=seen[0] if seen else None)
+    # In a folder with spaces in its path.
+    return _run_demo(tmp_path_factory.mktemp("a demo"), until=looked)._replace(page=seen[0] if seen else None)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """Run a demo that ends by itself."""
+    return _run_demo(tmp_path_factory.mktemp("finished"), "--duration", "10s")
+
+
+@pytest.fixture(params=["interrupted", pytest.param("finished", marks=pytest.mark.proof)])
+def ended(request: pytest.FixtureRequest) -> Ended:
+    """Return a demo that Ctrl-C has ended, which also judges what is due by then, and one that its duration has."""
+    demo: Ended = request.getfixturevalue(request.param)
+    return demo
 
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_demo_expires_the_dead_and_nobody_else(finished: Ended) -> None:
-    """P1, P2, P3: with a duration the demo ends by itself, and every silence of the log was expired exactly once.
+def test_demo_expires_the_dead_and_nobody_else(ended: Ended) -> None:
+    """P1, P2, P3: however the demo ends, it ends in order, and every silence of the log was expired exactly once.
 
     Its groups are of both protocols, and their rebalances and arrivals are judged, too.
     """
-    report = finished.report
-    assert (finished.code, report["ok"]) == (0, True), finished.err
+    report = ended.report
+    assert (ended.code, report["ok"]) == (0, True), ended.err
     assert (report["false"], report["missed"], report["conflicting"], report["unread"]) == (0, 0, 0, 0)
     assert report["killed"] > 0
     assert report["expired"] == report["expected"] > 0
@@ -137,26 +145,17 @@ def test_demo_expires_the_dead_and_nobody_else(finished: Ended) -> None:
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_demo_prints_a_line_for_each_expiration(finished: Ended) -> None:
+def test_demo_prints_a_line_for_each_expiration(ended: Ended) -> None:
     """Every expiration and every group's rebalance is a line on stdout; progress and where to look go to stderr."""
-    lines = [line.split() for line in finished.out.splitlines()]
+    lines = [line.split() for line in ended.out.splitlines()]
     expired = [line for line in lines if line[1:2] == ["expired"] and line[2] != "0"]
-    assert len([line for line in expired if "silent" in line]) == finished.report["expired"]
+    assert len([line for line in expired if "silent" in line]) == ended.report["expired"]
     assert {line[1] for line in lines if len(line) > 1} >= {"rebalance", "presence"}
-    assert finished.out.startswith("http://127.0.0.1:")
-    assert "s after the command began" in finished.out
+    assert ended.out.startswith("http://127.0.0.1:")
+    assert "s after the command began" in ended.out
     for word in ("broker", "topics", "checkpoint", "logs", "live"):
-        assert word in finished.err
-    assert "Traceback" not in finished.err
-
-
-@pytest.mark.spark
-@pytest.mark.kafka
-def test_ctrl_c_ends_the_demo_in_order(interrupted: Ended) -> None:
-    """Ctrl-C lets the running batch end, judges what is due by then, and is no failure."""
-    assert (interrupted.code, interrupted.report["ok"]) == (0, True), interrupted.err
-    assert interrupted.report["expired"] > 0
-    assert "Traceback" not in interrupted.err
+        assert word in ended.err
+    assert "Traceback" not in ended.err
 
 
 @pytest.mark.spark
