@@ -41,6 +41,15 @@ def test_lock_line_names_the_file_of_mavens_layout() -> None:
     assert (jar.sha256, jar.size, jar.sets) == ("ab12", 7, ("broker", "image"))
 
 
+@pytest.mark.parametrize(
+    "line", ["<<<<<<< HEAD", "ab12", "ab12 seven broker g:a:1", "ab12 7 broker org.apache.kafka:kaf"]
+)
+def test_a_damaged_lock_is_refused_with_the_line(line: str) -> None:
+    """A lock that is half written, or half merged, is an error with the number of the line."""
+    with pytest.raises(JarError, match=r"^line 2 of the lock of jars is no jar: "):
+        read_lock(f"# a comment\n{line}\n")
+
+
 def test_packaged_lock_has_the_sets_and_keeps_two_clients_apart() -> None:
     """Each set is one class path: no artifact is in it twice, and broker and connector each have their own client."""
     versions = {}

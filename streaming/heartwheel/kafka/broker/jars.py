@@ -71,9 +71,25 @@ class Jar(msgspec.Struct, frozen=True):
 
 
 def read_lock(text: str) -> list[Jar]:
-    """Parse a lock: one jar a line as `sha256 bytes set[,set] group:artifact:version`, `#` starts a comment."""
-    lines = (line.partition("#")[0].split() for line in text.splitlines())
-    return [Jar(line[0], int(line[1]), tuple(line[2].split(",")), line[3]) for line in lines if line]
+    """Parse a lock: one jar a line as `sha256 bytes set[,set] group:artifact:version`, `#` starts a comment.
+
+    Raises:
+        JarError: a line is none of these, as in a file that is being written.
+    """
+    lines = ((number, line.partition("#")[0]) for number, line in enumerate(text.splitlines(), 1))
+    return [_read_line(number, line) for number, line in lines if line.strip()]
+
+
+def _read_line(number: int, line: str) -> Jar:
+    try:
+        sha256, size, sets, coordinate = line.split()
+        _group, _artifact, _version = coordinate.split(":")
+        return Jar(sha256, int(size), tuple(sets.split(",")), coordinate)
+    except ValueError:
+        raise JarError(
+            f"line {number} of the lock of jars is no jar: {line!r}",
+            hint="a jar is SHA256 BYTES SET[,SET] GROUP:ARTIFACT:VERSION; take jars.lock from the release again",
+        ) from None
 
 
 def locked_jars(set_name: str) -> list[Jar]:
