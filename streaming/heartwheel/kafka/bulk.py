@@ -9,6 +9,7 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from heartwheel.kafka.client import WATCHED_TIMEOUT_MS
 from heartwheel.kafka.security import librdkafka_properties
 from heartwheel.kafka.topics import count_partitions
 
@@ -52,7 +53,7 @@ class BulkSender:
         records_max: int,
     ) -> None:
         # librdkafka looks for a broker in the background for ever, whatever is wrong; kafka-python says what it is.
-        count_partitions(bootstrap, topic, properties=properties)
+        count_partitions(bootstrap, topic, properties=properties, connect_timeout_ms=WATCHED_TIMEOUT_MS)
         settings = librdkafka_properties(properties or {}) | {
             "bootstrap.servers": bootstrap,
             "partitioner": "murmur2_random",

@@ -136,19 +136,27 @@ def describe_topics(
         return _describe(admin, names)
 
 
-def count_partitions(bootstrap: str, name: str, *, properties: Mapping[str, str] | None = None) -> int:
+def count_partitions(
+    bootstrap: str,
+    name: str,
+    *,
+    properties: Mapping[str, str] | None = None,
+    connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+) -> int:
     """Count the partitions of a topic; 0 if it does not exist.
 
     Args:
         bootstrap: `host:port[,host:port]`.
         name: the topic.
         properties: Kafka client properties in dotted style.
+        connect_timeout_ms: how long to look for a broker, ms.
 
     Raises:
         KafkaUnreachableError: if nobody answers.
         KafkaRefusedError: if the cluster refuses to tell.
     """
-    with admin_client(bootstrap, properties, doing="count the partitions of a topic") as admin:
+    doing = "count the partitions of a topic"
+    with admin_client(bootstrap, properties, doing=doing, connect_timeout_ms=connect_timeout_ms) as admin:
         return sum(len(topic["partitions"]) for topic in admin.describe_topics([name]) if not topic["error_code"])
 
 
