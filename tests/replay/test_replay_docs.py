@@ -38,8 +38,7 @@ def test_commands_print_what_is_shown(
     block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every replay on a page succeeds and prints what stands below it."""
-    for recordings in ("recordings", "recordings_consumer"):
-        shutil.copytree(ROOT / "tests" / recordings, tmp_path / "tests" / recordings)
+    shutil.copytree(ROOT / "tests" / "recordings", tmp_path / "tests" / "recordings")
     monkeypatch.chdir(tmp_path)
     commands = _commands(block)
     assert commands
@@ -51,5 +50,5 @@ def test_commands_print_what_is_shown(
 
 
 def test_pages_have_commands() -> None:
-    """The blocks were found: two on the page about replay, one on the page about timeouts."""
-    assert len(BLOCKS) == 3
+    """The blocks were found: one on the page about replay, one on the page about timeouts."""
+    assert len(BLOCKS) == 2
