@@ -82,12 +82,10 @@ def test_the_entrypoint_starts_what_spark_asks_for(words: list[str], expected: s
 
 
 def test_the_page_on_clusters_names_settings_that_exist() -> None:
-    """Each command for a cluster that the page shows passes the checks of the configuration."""
+    """The command for a cluster that the page shows passes the checks of the configuration."""
     page = (ROOT / "docs" / "cluster.md").read_text().replace("\\\n", " ")
-    commands = re.findall(r"^ *heartwheel (run --master .*)$", page, re.MULTILINE)
-    assert len(commands) == 2
-    for command in commands:
-        assert _settings(shlex.split(command)).spark.executor_python.endswith("bin/python")
+    (command,) = re.findall(r"^ *heartwheel (run --master .*)$", page, re.MULTILINE)
+    assert _settings(shlex.split(command)).spark.executor_python.endswith("bin/python")
     dotted = set(re.findall(r"`((?:engine|spark|checkpoint|kafka)\.[a-z_]+)(?:=\S+)?`", page))
     assert dotted - set(FIELDS) == {"spark.authenticate", "spark.jars"}
 
