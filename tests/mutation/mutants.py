@@ -795,8 +795,8 @@ MUTANTS: Final = (
     Mutant(
         "the audit lets a group go on before it has placed all outages that one tick proves",
         f"{_ENGINE}/proof/audit/timeline.py",
-        "            if mine:\n                self._run(held)\n",
-        "                self._run(held)\n",
+        "            if mine:\n                self._run(notes)\n",
+        "                self._run(notes)\n",
         "P3",
         f"{_AUDIT_OUTAGES}::test_p3_both_outages_that_one_tick_proves_renew_whichever_partition_is_read_ahead",
     ),

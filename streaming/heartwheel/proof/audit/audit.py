@@ -30,7 +30,7 @@ from heartwheel.proof.audit.rules.groups import advance, apply, is_forgotten, ne
 from heartwheel.proof.audit.rules.model import NEVER, AuditedGroup
 from heartwheel.proof.audit.rules.renewals import renew
 from heartwheel.proof.audit.snapshot import new_state, read_snapshot, write_snapshot
-from heartwheel.proof.audit.state import Begin, HeldGroup, OpenReject, OpenRow, RecordPlace
+from heartwheel.proof.audit.state import Begin, GroupNotes, OpenReject, OpenRow, RecordPlace
 from heartwheel.proof.audit.ticks import read_tick
 from heartwheel.proof.audit.timeline import Timeline
 from heartwheel.wire.events import EventType, RejectedError
@@ -86,7 +86,7 @@ class Audit:
     def put_aside(self) -> frozenset[str]:
         """The groups whose findings are counted apart, as nothing promises the order of their records."""
         groups = self._state.groups.items()
-        return frozenset(group_id for group_id, held in groups if self._timeline.is_stray(held))
+        return frozenset(group_id for group_id, notes in groups if self._timeline.is_stray(notes))
 
     # What is in the topics
 
@@ -305,22 +305,22 @@ class Audit:
             if member_id:
                 seen.add(key_of(event.group_id, member_id))
 
-    def _group_of(self, group_id: str, partition: int, time_ms: int) -> HeldGroup:
+    def _group_of(self, group_id: str, partition: int, time_ms: int) -> GroupNotes:
         state = self._state
-        held = state.groups.get(group_id)
-        if held is None:
+        notes = state.groups.get(group_id)
+        if notes is None:
             # A forgotten group may come back, and its verdicts still have an order. So the count continues.
             group = AuditedGroup(group_id, verdicts=state.counts.get("derived", 0))
-            held = state.groups[group_id] = HeldGroup(group, unknown=self._may_be_older(partition, time_ms))
-        return held
+            notes = state.groups[group_id] = GroupNotes(group, unknown=self._may_be_older(partition, time_ms))
+        return notes
 
-    def _use(self, held: HeldGroup, place: RecordPlace, event: Request) -> None:
+    def _use(self, notes: GroupNotes, place: RecordPlace, event: Request) -> None:
         """Apply a record once no earlier record can follow."""
-        state, group, part, offset = self._state, held.group, place.partition, place.offset
+        state, group, part, offset = self._state, notes.group, place.partition, place.offset
         partition = self._timeline.partition_of(part)
         if next_deadline_ms(group) <= place.time_ms:
             # Due timers fire before the check whether there was room. They may remove members, or the whole group.
-            self._advance(held, place.time_ms)
+            self._advance(notes, place.time_ms)
         if self._rejects.is_named(partition, offset) and self._rejects.is_left_out(partition, offset, event, group):
             return
         cause = apply(group, event, place.time_ms, self.config, self._verdicts)
@@ -332,17 +332,17 @@ class Audit:
         elif state.open_rejects:
             self._rejects.used(partition, offset, event.group_id)
         if is_forgotten(group):
-            held.seen.clear()
-        elif part not in held.seen:
-            held.seen.append(part)
+            notes.seen.clear()
+        elif part not in notes.seen:
+            notes.seen.append(part)
 
-    def _move(self, held: HeldGroup, part: int, time_ms: int, event: Request) -> bool:
+    def _move(self, notes: GroupNotes, part: int, time_ms: int, event: Request) -> bool:
         """Move a group to the broker that loaded it, if a feed says so; return whether the event counts.
 
         Every member has a whole session from then on. The former broker and its feed may be down: then no session has
         ended since the feed's last record. An unload by the former broker after the load has no effect.
         """
-        group, seen = held.group, held.seen
+        group, seen = notes.group, notes.seen
         stays = seen[-1] == part
         if event.type is EventType.UNLOAD:
             return stays
@@ -353,25 +353,25 @@ class Audit:
         if seen[-1] < 0:
             known_ms = self._timeline.relayed_ms(seen[-1], group.group_id)
             if known_ms < time_ms:
-                self._advance(held, known_ms)
+                self._advance(notes, known_ms)
                 renew(group, time_ms)
-        held.seen = sorted(seen, key=lambda each: each == part)
+        notes.seen = sorted(seen, key=lambda each: each == part)
         return True
 
-    def _renew(self, held: HeldGroup, outage: AuditedOutage) -> None:
-        if outage.partition in held.seen:
-            renew(held.group, outage.to_ms)
+    def _renew(self, notes: GroupNotes, outage: AuditedOutage) -> None:
+        if outage.partition in notes.seen:
+            renew(notes.group, outage.to_ms)
             if outage.partition < 0:
                 # Events from just before the end of the feed's gap arrive with it. They must not undo the renewal.
-                held.group.now_ms = max(held.group.now_ms, outage.to_ms)
-                held.missed = outage.partition, outage.from_ms, outage.to_ms
+                notes.group.now_ms = max(notes.group.now_ms, outage.to_ms)
+                notes.missed = outage.partition, outage.from_ms, outage.to_ms
 
-    def _advance(self, held: HeldGroup, time_ms: int) -> None:
-        advance(held.group, time_ms, self.config, self._verdicts)
+    def _advance(self, notes: GroupNotes, time_ms: int) -> None:
+        advance(notes.group, time_ms, self.config, self._verdicts)
         if self._verdicts:
             self._derive()
-        if is_forgotten(held.group):
-            held.seen.clear()
+        if is_forgotten(notes.group):
+            notes.seen.clear()
 
     def _may_be_older(self, partition: int, time_ms: int) -> bool:
         begin = self._state.begins.get(partition)

@@ -19,7 +19,7 @@ from heartwheel.proof.audit.ledger import Ledger
 from heartwheel.proof.audit.recent import key_of
 from heartwheel.proof.audit.rules.groups import is_forgotten
 from heartwheel.proof.audit.rules.model import NEVER, AuditedGroup
-from heartwheel.proof.audit.state import AuditState, HeldGroup, OpenReject
+from heartwheel.proof.audit.state import AuditState, GroupNotes, OpenReject
 from heartwheel.wire.events import EventType
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.requests import Request
@@ -42,7 +42,7 @@ class Rejects:
         is_stray: returns whether the order of a group's records is not defined.
     """
 
-    def __init__(self, state: AuditState, config: AuditConfig, is_stray: Callable[[HeldGroup], bool]) -> None:
+    def __init__(self, state: AuditState, config: AuditConfig, is_stray: Callable[[GroupNotes], bool]) -> None:
         self._state = state
         self._config = config
         self._is_stray_group = is_stray
@@ -124,8 +124,8 @@ class Rejects:
         clock_ms = NEVER if clock_ms is None else clock_ms
         waiting = {
             (entry[2] if entry[2] >= 0 else PLACE_OF_FEEDS, entry[3])
-            for held in self._state.groups.values()
-            for entry in held.waiting
+            for notes in self._state.groups.values()
+            for entry in notes.waiting
         }
         for partition, expected in self._state.expected_rejects.items():
             for offset, reject in expected.items():
@@ -151,8 +151,8 @@ class Rejects:
 
     def _is_stray(self, reject: OpenReject) -> bool:
         """Return whether a reject's group has no defined order of records, which decides who has room; count it."""
-        held = self._state.groups.get(reject.group_id or "")
-        stray = held is not None and not self._config.judge_strays and self._is_stray_group(held)
+        notes = self._state.groups.get(reject.group_id or "")
+        stray = notes is not None and not self._config.judge_strays and self._is_stray_group(notes)
         self._state.ledger.unsettled += stray
         return stray
 

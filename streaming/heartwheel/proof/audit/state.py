@@ -44,8 +44,8 @@ class RecordPlace(msgspec.Struct, frozen=True):
     offset: int
 
 
-class HeldGroup(msgspec.Struct):
-    """One group with the audit's notes about it.
+class GroupNotes(msgspec.Struct):
+    """A group, and the audit's notes about its records and rows.
 
     Args:
         group: the group by the rules.
@@ -151,7 +151,7 @@ class AuditState(msgspec.Struct):
     seen: Recent
     settled_rejects: Recent
     format: int = FORMAT
-    groups: dict[str, HeldGroup] = {}
+    groups: dict[str, GroupNotes] = {}
     partitions: dict[int, Partition] = {}
     sources: list[FeedSource] = []
     partitions_max: int = 2**31

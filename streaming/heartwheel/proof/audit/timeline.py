@@ -22,7 +22,7 @@ from heartwheel.proof.audit.fed import FIRST_SOURCE, PLACE_OF_FEEDS, SILENT_AFTE
 from heartwheel.proof.audit.partitions import AuditedOutage, Partition, home_of
 from heartwheel.proof.audit.rules.groups import is_forgotten, next_deadline_ms
 from heartwheel.proof.audit.rules.model import NEVER
-from heartwheel.proof.audit.state import AuditState, HeldGroup, RecordPlace
+from heartwheel.proof.audit.state import AuditState, GroupNotes, RecordPlace
 from heartwheel.proof.audit.ticks import AuditedTick
 from heartwheel.wire.requests import Request, decode_accepted_request, encode_request
 
@@ -47,10 +47,10 @@ class Timeline:
         state: AuditState,
         config: AuditConfig,
         *,
-        use: Callable[[HeldGroup, RecordPlace, Request], None],
-        renew: Callable[[HeldGroup, AuditedOutage], None],
-        move: Callable[[HeldGroup, int, int, Request], bool],
-        advance: Callable[[HeldGroup, int], None],
+        use: Callable[[GroupNotes, RecordPlace, Request], None],
+        renew: Callable[[GroupNotes, AuditedOutage], None],
+        move: Callable[[GroupNotes, int, int, Request], bool],
+        advance: Callable[[GroupNotes, int], None],
     ) -> None:
         self._state = state
         self._config = config
@@ -119,13 +119,13 @@ class Timeline:
         ready = []
         while source.due and source.due[0][0] <= source.passed_ms:
             moment_ms, group_id = heapq.heappop(source.due)
-            held = self._state.groups.get(group_id)
-            if held is not None and held.filed.get(source.number) == moment_ms:
-                del held.filed[source.number]
-                ready.append(held)
+            notes = self._state.groups.get(group_id)
+            if notes is not None and notes.filed.get(source.number) == moment_ms:
+                del notes.filed[source.number]
+                ready.append(notes)
         # A group that the feed holds back is filed again under a past moment, so that the next mark runs it.
-        for held in ready:
-            self._run(held)
+        for notes in ready:
+            self._run(notes)
 
     def partition_of(self, number: int) -> int:
         """Return the partition of the heartbeat topic for the number of a partition or a source."""
@@ -133,56 +133,56 @@ class Timeline:
 
     def is_fed(self, group_id: str) -> bool:
         """Return whether feeds relay a group."""
-        held = self._state.groups.get(group_id)
-        return held is not None and bool(held.parts) and held.parts[0] < 0
+        notes = self._state.groups.get(group_id)
+        return notes is not None and bool(notes.parts) and notes.parts[0] < 0
 
-    def put(self, held: HeldGroup, place: RecordPlace, event: Request) -> None:
+    def put(self, notes: GroupNotes, place: RecordPlace, event: Request) -> None:
         """Add a record of a group. It is applied now, or once no earlier record can follow.
 
         Args:
-            held: the group.
+            notes: the group.
             place: the record's place.
             event: the decoded record.
         """
         partition = place.partition
-        if partition not in held.parts:
-            held.parts.append(partition)
-            if (partition < 0) is not (held.parts[0] < 0):
-                held.unknown = True  # its members write, too: a feed's times and theirs have no common order
+        if partition not in notes.parts:
+            notes.parts.append(partition)
+            if (partition < 0) is not (notes.parts[0] < 0):
+                notes.unknown = True  # its members write, too: a feed's times and theirs have no common order
         if partition < 0:
-            self._wait(held, place, event)
+            self._wait(notes, place, event)
             return
         part = self._state.partitions[partition]
-        alone = len(held.parts) == 1 and self._home(held) == partition
-        if alone and not held.waiting and not part.gaps:
-            self._use(held, place, event)
-            self.file(held)
+        alone = len(notes.parts) == 1 and self._home(notes) == partition
+        if alone and not notes.waiting and not part.gaps:
+            self._use(notes, place, event)
+            self.file(notes)
             return
-        self._wait(held, place, event)
+        self._wait(notes, place, event)
 
-    def _wait(self, held: HeldGroup, place: RecordPlace, event: Request) -> None:
+    def _wait(self, notes: GroupNotes, place: RecordPlace, event: Request) -> None:
         entry = (place.time_ms, _RECORD, place.partition, place.offset, encode_request(event))
-        applied = (held.newest_ms, _RECORD, held.newest_from)
+        applied = (notes.newest_ms, _RECORD, notes.newest_from)
         if (
-            len(held.parts) > 1
+            len(notes.parts) > 1
             and place.partition < 0
-            and any(other[0] == entry[0] and other[2] != entry[2] for other in (*held.waiting, applied))
+            and any(other[0] == entry[0] and other[2] != entry[2] for other in (*notes.waiting, applied))
         ):
-            held.unknown = True  # two brokers in one millisecond: their order is unknown
-        if place.partition < 0 and self._is_too_late(held, place):
-            held.unknown = True  # how far the job advanced it without this feed depended on the ends of its batches
-        heapq.heappush(held.waiting, entry)
-        self._run(held)
+            notes.unknown = True  # two brokers in one millisecond: their order is unknown
+        if place.partition < 0 and self._is_too_late(notes, place):
+            notes.unknown = True  # how far the job advanced it without this feed depended on the ends of its batches
+        heapq.heappush(notes.waiting, entry)
+        self._run(notes)
 
     def run_due(self, partition: int) -> None:
         """Run every group that is due in a partition."""
         part = self._state.partitions[partition]
         while part.due and part.due[0][0] <= part.decided_ms:
             moment_ms, group_id = heapq.heappop(part.due)
-            held = self._state.groups.get(group_id)
-            if held is not None and held.filed.get(partition) == moment_ms:
-                del held.filed[partition]
-                self._run(held)
+            notes = self._state.groups.get(group_id)
+            if notes is not None and notes.filed.get(partition) == moment_ms:
+                del notes.filed[partition]
+                self._run(notes)
 
     # Clocks
 
@@ -191,27 +191,27 @@ class Timeline:
         """The settings of the audited job."""
         return self._config
 
-    def time_of(self, held: HeldGroup) -> int:
+    def time_of(self, notes: GroupNotes) -> int:
         """Return up to when everything that a group wrote was read, epoch ms."""
-        now_ms = min(self._decided_ms(part, held.group.group_id) for part in self._parts(held))
-        if held.parts and held.parts[0] < 0:
+        now_ms = min(self._decided_ms(part, notes.group.group_id) for part in self._parts(notes))
+        if notes.parts and notes.parts[0] < 0:
             # No record of it has come since then: it may have moved to a broker whose feed is behind.
             everywhere = min((self._decided_ms(number) for number in self._active_sources()), default=NEVER)
-            now_ms = min(now_ms, max(held.group.now_ms, everywhere))
+            now_ms = min(now_ms, max(notes.group.now_ms, everywhere))
         return now_ms
 
     def settled_ms(self, group_id: str) -> int:
         """Return up to when nothing can change any more for a group, epoch ms."""
-        held = self._state.groups.get(group_id)
-        if held is None:
+        notes = self._state.groups.get(group_id)
+        if notes is None:
             return self._decided_ms(home_of(group_id, self._state.partition_counts[-1]))
         # In another partition a record of the same millisecond may still come first.
-        return self.time_of(held) - (len(self._parts(held)) > 1)
+        return self.time_of(notes) - (len(self._parts(notes)) > 1)
 
     def passed_by_all_ms(self, group_id: str) -> int:
         """Return up to when no feed can relay an event of a relayed group any more, epoch ms."""
-        held = self._state.groups[group_id]
-        numbers = {*self._parts(held), *self._active_sources()}
+        notes = self._state.groups[group_id]
+        numbers = {*self._parts(notes), *self._active_sources()}
         return min(self._decided_ms(number, group_id) for number in numbers)
 
     def relayed_ms(self, number: int, group_id: str) -> int:
@@ -223,15 +223,15 @@ class Timeline:
         read = [part.decided_ms for part in self._state.partitions.values() if part.watermark_ms >= 0]
         return min(read, default=-1)
 
-    def is_stray(self, held: HeldGroup) -> bool:
+    def is_stray(self, notes: GroupNotes) -> bool:
         """Return whether a group is in several partitions for a reason other than a growth of the topic.
 
         The same holds for a relayed group if one of its feeds relayed an event too late.
         """
-        if held.parts and held.parts[0] < 0:
-            return held.unknown
-        homes = {held.hash % count for count in self._state.partition_counts if count}
-        return len(held.parts) > 1 and not homes.issuperset(held.parts)
+        if notes.parts and notes.parts[0] < 0:
+            return notes.unknown
+        homes = {notes.hash % count for count in self._state.partition_counts if count}
+        return len(notes.parts) > 1 and not homes.issuperset(notes.parts)
 
     # Inside
 
@@ -245,16 +245,16 @@ class Timeline:
         """Record how far groups may have advanced without a feed that is new, or was silent."""
         source.behind_ms = max((other.passed_ms for other in self._state.sources), default=-1)
 
-    def _is_too_late(self, held: HeldGroup, place: RecordPlace) -> bool:
+    def _is_too_late(self, notes: GroupNotes, place: RecordPlace) -> bool:
         """Return whether the group's clock may have passed the event, for a reason other than a gap in its feed."""
         source, time_ms = self._source(place.partition), place.time_ms
-        now_ms = max(held.group.now_ms, held.newest_ms)
+        now_ms = max(notes.group.now_ms, notes.newest_ms)
         if now_ms <= 0:
             # The clock of a forgotten group may have reached the feed's.
-            now_ms = source.passed_of(held.group.group_id)
+            now_ms = source.passed_of(notes.group.group_id)
         if self._is_silent(source):
             self._note_behind(source)
-        _, from_ms, to_ms = held.missed
+        _, from_ms, to_ms = notes.missed
         falls_into_it = from_ms < time_ms and now_ms == to_ms
         return time_ms < source.behind_ms or (time_ms < now_ms and not falls_into_it)
 
@@ -275,107 +275,107 @@ class Timeline:
         part = self._state.partitions.get(partition)
         return -1 if part is None else part.decided_ms
 
-    def _home(self, held: HeldGroup) -> int:
-        if held.hash < 0:
-            held.hash = home_of(held.group.group_id, _ANY_HOME)
-        return held.hash % self._state.partition_counts[-1]
+    def _home(self, notes: GroupNotes) -> int:
+        if notes.hash < 0:
+            notes.hash = home_of(notes.group.group_id, _ANY_HOME)
+        return notes.hash % self._state.partition_counts[-1]
 
-    def _parts(self, held: HeldGroup) -> list[int]:
-        if held.parts and held.parts[0] < 0:
-            active = [part for part in held.parts if part >= 0 or not self._is_silent(self._source(part))]
-            return active or held.parts
-        home = self._home(held)
-        return held.parts if home in held.parts else [*held.parts, home]
+    def _parts(self, notes: GroupNotes) -> list[int]:
+        if notes.parts and notes.parts[0] < 0:
+            active = [part for part in notes.parts if part >= 0 or not self._is_silent(self._source(part))]
+            return active or notes.parts
+        home = self._home(notes)
+        return notes.parts if home in notes.parts else [*notes.parts, home]
 
     def _place_outages(self, outages: list[AuditedOutage], counted: str = "outages") -> None:
         """Add the outages that one tick or mark proves, all of them before any group continues."""
         counts = self._state.counts
         counts[counted] = counts.get(counted, 0) + len(outages)
-        for held in list(self._state.groups.values()):
-            wanted = ("", held.group.group_id)
-            mine = [each for each in outages if each.partition in held.parts and each.group_id in wanted]
+        for notes in list(self._state.groups.values()):
+            wanted = ("", notes.group.group_id)
+            mine = [each for each in outages if each.partition in notes.parts and each.group_id in wanted]
             for outage in mine:
                 entry = (outage.from_ms, _OUTAGE, outage.partition, outage.to_ms, b"")
-                heapq.heappush(held.waiting, entry)
+                heapq.heappush(notes.waiting, entry)
             if mine:
-                self._run(held)
+                self._run(notes)
 
-    def _run(self, held: HeldGroup) -> None:
+    def _run(self, notes: GroupNotes) -> None:
         """Apply the records that no earlier one can precede, and run the timers up to the group's clock."""
-        was_there = not is_forgotten(held.group)
-        while held.waiting and self._blocking(held) is None:
-            time_ms, kind, partition, number, value = heapq.heappop(held.waiting)
+        was_there = not is_forgotten(notes.group)
+        while notes.waiting and self._blocking(notes) is None:
+            time_ms, kind, partition, number, value = heapq.heappop(notes.waiting)
             if kind == _OUTAGE:
-                self._advance(held, time_ms)
-                self._renew(held, AuditedOutage(time_ms, number, partition))
+                self._advance(notes, time_ms)
+                self._renew(notes, AuditedOutage(time_ms, number, partition))
             else:
                 event = decode_accepted_request(value)
                 # The move comes first, as from then on another source decides when its sessions end.
-                counts = partition >= 0 or not held.seen or self._move(held, partition, time_ms, event)
+                counts = partition >= 0 or not notes.seen or self._move(notes, partition, time_ms, event)
                 if partition < 0:
-                    self._note_fed(held, time_ms, partition)
+                    self._note_fed(notes, time_ms, partition)
                 if counts:
-                    self._use(held, RecordPlace(time_ms, partition, number), event)
-        now_ms = self.time_of(held)
-        if next_deadline_ms(held.group) <= now_ms:
-            self._advance(held, now_ms)
-        if was_there and held.parts[0] < 0 and is_forgotten(held.group):
+                    self._use(notes, RecordPlace(time_ms, partition, number), event)
+        now_ms = self.time_of(notes)
+        if next_deadline_ms(notes.group) <= now_ms:
+            self._advance(notes, now_ms)
+        if was_there and notes.parts[0] < 0 and is_forgotten(notes.group):
             # It was forgotten by then; earlier events that another feed relays come too late for it.
-            held.newest_ms = max(held.newest_ms, now_ms)
-        self.file(held)
+            notes.newest_ms = max(notes.newest_ms, now_ms)
+        self.file(notes)
 
-    def _note_fed(self, held: HeldGroup, time_ms: int, source: int) -> None:
+    def _note_fed(self, notes: GroupNotes, time_ms: int, source: int) -> None:
         """Record an event that a feed relays, before it is applied."""
-        if sum(part < 0 for part in held.parts) > 1 and held.newest_ms >= 0:
-            self._advance(held, time_ms)
-            if is_forgotten(held.group):
-                held.unknown = True  # the job forgot the group and its feeds, or not: that depended on its batches
-        if time_ms >= held.newest_ms:
-            held.newest_ms, held.newest_from = time_ms, source
+        if sum(part < 0 for part in notes.parts) > 1 and notes.newest_ms >= 0:
+            self._advance(notes, time_ms)
+            if is_forgotten(notes.group):
+                notes.unknown = True  # the job forgot the group and its feeds, or not: that depended on its batches
+        if time_ms >= notes.newest_ms:
+            notes.newest_ms, notes.newest_from = time_ms, source
 
-    def _blocking(self, held: HeldGroup) -> tuple[int, int] | None:
+    def _blocking(self, notes: GroupNotes) -> tuple[int, int] | None:
         """Return what a group's first entry waits for: a partition, and the time that it must reach, epoch ms."""
-        time_ms, kind, partition, _, _ = held.waiting[0]
-        for other in self._parts(held):
+        time_ms, kind, partition, _, _ = notes.waiting[0]
+        for other in self._parts(notes):
             # Within one millisecond the lower partition comes first, and an outage last.
             needed_ms = time_ms + (other < partition or (kind == _OUTAGE and other != partition))
             if kind == _OUTAGE and other == partition < 0:
                 continue  # the mark that reports it may hold the group back at an earlier time
-            if self._decided_ms(other, held.group.group_id) < needed_ms:
+            if self._decided_ms(other, notes.group.group_id) < needed_ms:
                 return other, needed_ms
         return None
 
-    def file(self, held: HeldGroup) -> None:
+    def file(self, notes: GroupNotes) -> None:
         """Schedule a group to run as soon as anything can happen to it, or drop it if it is like one never seen."""
-        if held.waiting and (blocking := self._blocking(held)):
-            self._file_under(held, *blocking)
-        deadline = next_deadline_ms(held.group)
+        if notes.waiting and (blocking := self._blocking(notes)):
+            self._file_under(notes, *blocking)
+        deadline = next_deadline_ms(notes.group)
         if deadline != NEVER:
-            parts = self._parts(held)
+            parts = self._parts(notes)
             if parts[0] < 0:
                 parts = [*parts, *self._active_sources()]
-            last = min(parts, key=lambda part: self._decided_ms(part, held.group.group_id))
-            self._file_under(held, last, deadline)
-        elif not held.waiting and is_forgotten(held.group) and len(held.parts) == 1:
-            fed = held.parts[0] < 0
+            last = min(parts, key=lambda part: self._decided_ms(part, notes.group.group_id))
+            self._file_under(notes, last, deadline)
+        elif not notes.waiting and is_forgotten(notes.group) and len(notes.parts) == 1:
+            fed = notes.parts[0] < 0
             behind = (
-                [each for each in self._active_sources() if self._decided_ms(each) <= held.newest_ms] if fed else ()
+                [each for each in self._active_sources() if self._decided_ms(each) <= notes.newest_ms] if fed else ()
             )
             if behind:
                 # Another feed may still relay earlier events.
-                self._file_under(held, behind[0], held.newest_ms + 1)
+                self._file_under(notes, behind[0], notes.newest_ms + 1)
                 return
-            if held.parts[0] < 0 and held.unknown:
+            if notes.parts[0] < 0 and notes.unknown:
                 return  # rows about it are unsettled, even after its last member has left
-            del self._state.groups[held.group.group_id]
+            del self._state.groups[notes.group.group_id]
 
-    def _file_under(self, held: HeldGroup, partition: int, moment_ms: int) -> None:
-        if moment_ms < held.filed.get(partition, NEVER):
-            held.filed[partition] = moment_ms
+    def _file_under(self, notes: GroupNotes, partition: int, moment_ms: int) -> None:
+        if moment_ms < notes.filed.get(partition, NEVER):
+            notes.filed[partition] = moment_ms
             due = self._partition(partition).due if partition >= 0 else self._source(partition).due
-            heapq.heappush(due, (moment_ms, held.group.group_id))
+            heapq.heappush(due, (moment_ms, notes.group.group_id))
         if partition < 0 and len(self._state.sources) > 1:
             # Once a feed is silent, the group continues without it.
-            for number in {partition, *self._parts(held), *self._active_sources()}:
+            for number in {partition, *self._parts(notes), *self._active_sources()}:
                 if number < 0 and not self._is_silent(source := self._source(number)):
-                    self._file_under(held, PLACE_OF_FEEDS, source.written_ms + SILENT_AFTER_MS + 1)
+                    self._file_under(notes, PLACE_OF_FEEDS, source.written_ms + SILENT_AFTER_MS + 1)

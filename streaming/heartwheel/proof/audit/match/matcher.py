@@ -25,7 +25,7 @@ from heartwheel.proof.audit.match.rows import (
 )
 from heartwheel.proof.audit.pace import Candidate
 from heartwheel.proof.audit.recent import key_of
-from heartwheel.proof.audit.state import AuditState, HeldGroup, Noticed, OpenRow, Place
+from heartwheel.proof.audit.state import AuditState, GroupNotes, Noticed, OpenRow, Place
 from heartwheel.wire.verdict_rows import ExpirationRow
 
 _CAUSED_BY_EXPIRY: Final = frozenset({"member_expired", "sync_expired"})
@@ -40,7 +40,7 @@ class Matcher:
         is_stray: returns whether the order of a group's records is not defined.
     """
 
-    def __init__(self, state: AuditState, config: AuditConfig, is_stray: Callable[[HeldGroup], bool]) -> None:
+    def __init__(self, state: AuditState, config: AuditConfig, is_stray: Callable[[GroupNotes], bool]) -> None:
         self._state = state
         self._config = config
         self._is_stray = is_stray
@@ -51,9 +51,9 @@ class Matcher:
 
     def derive(self, verdict: Derived) -> None:
         """Add a verdict that the job must write."""
-        state, held = self._state, self._state.groups[verdict.group_id]
+        state, notes = self._state, self._state.groups[verdict.group_id]
         self._count("derived")
-        if held.unknown:
+        if notes.unknown:
             return
         id_ = verdict.id()
         if id_ in state.derived or key_of(id_) in state.confirmed:
@@ -141,7 +141,7 @@ class Matcher:
     # One row
 
     def _confirm(self, id_: str, verdict: Derived, row: OpenRow) -> None:
-        state, held, written = self._state, self._state.groups.get(verdict.group_id), row.row
+        state, notes, written = self._state, self._state.groups.get(verdict.group_id), row.row
         state.confirmed.add(key_of(id_), content_of(written))
         state.silences.add(subject_of(written))
         wrong = differences(verdict, written) + own_differences(written)
@@ -162,22 +162,22 @@ class Matcher:
             ),
             written.shard,
         )
-        if held is not None:
-            self._check_order(held, verdict, row)
+        if notes is not None:
+            self._check_order(notes, verdict, row)
 
-    def _check_order(self, held: HeldGroup, verdict: Derived, row: OpenRow) -> None:
+    def _check_order(self, notes: GroupNotes, verdict: Derived, row: OpenRow) -> None:
         """Check that the rows of a group are in the order of their verdicts (P4)."""
-        last, order = held.places.get(row.topic), verdict.order
+        last, order = notes.places.get(row.topic), verdict.order
         same = last is not None and last.partition == row.partition
         if last is not None and same and (order - last.order) * (row.offset - last.offset) < 0:
             side = "after" if order < last.order else "before"
             self._find(FindingKind.OUT_OF_ORDER, row, f"it is {side} {last.partition}@{last.offset}")
             return
         if last is None or order > last.order:
-            held.places[row.topic] = Place(order, row.partition, row.offset)
-        self._check_pair(held, verdict, row)
+            notes.places[row.topic] = Place(order, row.partition, row.offset)
+        self._check_pair(notes, verdict, row)
 
-    def _check_pair(self, held: HeldGroup, verdict: Derived, row: OpenRow) -> None:
+    def _check_pair(self, notes: GroupNotes, verdict: Derived, row: OpenRow) -> None:
         """Check that an expiry was not detected after the rebalance that it triggers, which is in the other topic.
 
         Both come from one timer, so one trigger detects both. No other two rows of two topics have a defined order.
@@ -186,8 +186,8 @@ class Matcher:
         if not is_expiry and verdict.facts.get("cause") not in _CAUSED_BY_EXPIRY:
             return
         noticed = Noticed(verdict.order, row.row.detected_ms)
-        other = held.pairs.get(TRIGGERS if is_expiry else EXPIRATIONS)
-        held.pairs[row.topic] = noticed
+        other = notes.pairs.get(TRIGGERS if is_expiry else EXPIRATIONS)
+        notes.pairs[row.topic] = noticed
         if other is None or abs(other.order - noticed.order) != 1:
             return
         expiry, rebalance = (noticed, other) if is_expiry else (other, noticed)
@@ -207,8 +207,8 @@ class Matcher:
 
     def _judge_underived(self, row: OpenRow) -> None:
         state, written = self._state, row.row
-        held = state.groups.get(written.group_id)
-        if (held is not None and held.unknown) or (held is None and state.begins):
+        notes = state.groups.get(written.group_id)
+        if (notes is not None and notes.unknown) or (notes is None and state.begins):
             self._count("unjudged")
         elif unknown_name := self._unknown_name(written):
             self._find(FindingKind.FORGED, row, unknown_name)
@@ -275,11 +275,11 @@ class Matcher:
 
     def note(self, kind: FindingKind, group_id: str, **fields: Any) -> None:
         """Add a finding about a group, or count it as unsettled if the order of the group's records is not defined."""
-        held = self._state.groups.get(group_id)
+        notes = self._state.groups.get(group_id)
         if (
-            held is not None
+            notes is not None
             and not self._config.judge_strays
-            and self._is_stray(held)
+            and self._is_stray(notes)
             and kind is not FindingKind.FORGED
         ):
             self._state.ledger.unsettled += 1
