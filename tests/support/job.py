@@ -49,6 +49,9 @@ def wait_for(condition: Callable[[], Any], what: str | Callable[[], str]) -> Any
     raise AssertionError(f"gave up after {PATIENCE_S:g} s waiting for {what if isinstance(what, str) else what()}")
 
 
+FIRST_COMPILER = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"
+"""Has Spark's JVM use its first compiler alone: a test's job is over before the second one has paid for itself."""
+
 SESSION_MS = 1_500
 """Session timeout of members of which nothing else is said, ms."""
 
@@ -135,8 +138,7 @@ class Job:
             "coordinator.group_min_session_timeout=100ms",
             "spark.master=local[2]",
             "spark.driver_memory=1GiB",
-            # The first compiler alone: a test's job is over before the second one has paid for itself.
-            "spark.conf.spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1",
+            f"spark.conf.{FIRST_COMPILER}",
             *settings,
         ]
         self.flags = [f"kafka.bootstrap_servers={topics.bootstrap}", *flags]
