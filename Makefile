@@ -48,9 +48,11 @@ $(STAMP): requirements.lock requirements-build.lock pyproject.toml
 # With Spark's classes in an archive a job starts in about six tenths of the time (docs/performance.md). Without one all works as ever, only later.
 CLASSES := $(VENV)/.classes
 $(CLASSES): $(STAMP) streaming/heartwheel/kafka/broker/jars.lock
-	@echo "keeping Spark's classes for faster starts, half a minute ..."
+	@echo "keeping the classes of Spark and Kafka for faster starts, half a minute ..."
 	@$(BIN)/python -m heartwheel.kafka.broker.jars spark | xargs $(BIN)/python -m heartwheel.engine.runtime.driver.class_archive >/dev/null || \
 	  echo 'without them every start of the job takes longer' >&2
+	@$(BIN)/python -m heartwheel.kafka.broker.class_archive >/dev/null || \
+	  echo 'without them every start of a broker takes longer' >&2
 	@touch $@
 
 classes: $(CLASSES) ## have each start of the job take six tenths of the time; the first demo and tests do so themselves

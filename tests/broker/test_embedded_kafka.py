@@ -13,7 +13,7 @@ import pytest
 from heartwheel.kafka.broker import java
 from heartwheel.kafka.broker.embedded import EmbeddedKafka, KafkaStartError
 from heartwheel.kafka.broker.node_config import properties_text
-from heartwheel.kafka.broker.node_process import wait_until_stopped
+from heartwheel.kafka.broker.node_process import NodeCommands, wait_until_stopped
 from heartwheel.kafka.broker.probe import serves_requests
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
@@ -146,6 +146,23 @@ def test_probe_wants_an_answer_not_a_connection() -> None:
         mute.listen()
         assert not serves_requests("127.0.0.1", mute.getsockname()[1], timeout_ms=100)
     assert not serves_requests("127.0.0.1", 1, timeout_ms=100)
+
+
+def test_an_archive_of_classes_is_used_if_nobody_else_may_change_it(tmp_path: Path) -> None:
+    """A broker starts with the archive of its jars where there is one; one that others may write is not loaded."""
+    jars = [tmp_path / "jars" / "kafka.jar"]
+    archive = java.class_archive_file(jars)
+
+    def options() -> list[str]:
+        words = NodeCommands(Path("java"), jars, tmp_path).run_broker("384m")
+        return [word for word in words if "SharedArchiveFile" in word]
+
+    assert options() == []
+    archive.parent.mkdir(mode=0o700)
+    archive.touch(0o644)
+    assert options() == [f"-XX:SharedArchiveFile={archive}"]
+    archive.chmod(0o666)
+    assert options() == []
 
 
 def test_properties_file_keeps_backslashes() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +34,17 @@ def find_java() -> Path:
             f"{java} is Java {version}, {JAVA_VERSION_MIN} or newer is needed", hint="set JAVA_HOME to a newer one"
         )
     return java
+
+
+def class_archive_file(jars: Sequence[Path], *names: str) -> Path:
+    """Return where an archive of the classes of these jars is kept: beside the cache that they are in.
+
+    Args:
+        jars: the class path.
+        names: what else the archive depends on.
+    """
+    words = "\n".join((*names, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
+    return jars[0].parent.with_name("classes") / f"{hashlib.sha256(words.encode()).hexdigest()[:16]}.jsa"
 
 
 def java_version(java: Path) -> int:

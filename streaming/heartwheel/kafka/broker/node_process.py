@@ -13,6 +13,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
+from heartwheel.base.private import is_trustworthy
+from heartwheel.kafka.broker.java import class_archive_file
+
 HOST: Final = "127.0.0.1"
 """Where nodes listen: for this machine alone."""
 
@@ -37,6 +40,9 @@ class NodeCommands:
     def __init__(self, java: Path, jars: Sequence[Path], folder: Path) -> None:
         self._java, self._folder = str(java), folder
         self._class_path = ":".join(map(str, jars))
+        archive = class_archive_file(jars)
+        # One that does not fit is passed over by the JVM, without the warnings that it would print.
+        self._archive = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if is_trustworthy(archive) else []
         self._properties = str(folder / "server.properties")
 
     def format_storage(self) -> list[str]:
@@ -55,7 +61,8 @@ class NodeCommands:
             f"-Dlog4j2.configurationFile={self._folder / 'log4j2.properties'}",
             f"-Dheartwheel.log={self._folder / 'server.log'}",
         ]
-        return [self._java, f"-Xmx{heap}", *_JVM_FLAGS, *logging, "-cp", self._class_path, main, *arguments]
+        flags = [*_JVM_FLAGS, *self._archive, *logging]
+        return [self._java, f"-Xmx{heap}", *flags, "-cp", self._class_path, main, *arguments]
 
 
 class ProcessLog:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import signal
 import subprocess
@@ -31,7 +30,7 @@ from heartwheel.engine.runtime.driver.secret_properties import properties_file
 from heartwheel.engine.runtime.driver.shipping import ship_code
 from heartwheel.engine.runtime.map.frames import FRAME_SETTINGS
 from heartwheel.kafka.broker.jars import require_known_spark
-from heartwheel.kafka.broker.java import find_java
+from heartwheel.kafka.broker.java import class_archive_file, find_java
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
 from heartwheel.settings.locations import is_local, runs_elsewhere
@@ -98,8 +97,7 @@ _LOCAL: Final[Mapping[str, str]] = {
 
 def archive_file(jars: Sequence[Path]) -> Path:
     """Return where `class_archive` keeps Spark's classes: beside the cache of these jars."""
-    names = "\n".join((sys.prefix, pyspark.__version__, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
-    return jars[0].parent.with_name("classes") / f"{hashlib.sha256(names.encode()).hexdigest()[:16]}.jsa"
+    return class_archive_file(jars, sys.prefix, pyspark.__version__)
 
 
 def jvm_option(option: str) -> str:

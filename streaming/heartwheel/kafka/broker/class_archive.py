@@ -1,0 +1,64 @@
+"""The archive of a broker's classes, parsed and verified once: a broker that finds it starts with half the CPU time.
+
+    python -m heartwheel.kafka.broker.class_archive
+
+It is made for this Java and the jars of the lock. Without an archive, or with one that does not fit any more, as after
+a change of Java or of a jar, the JVM reads its jars as ever.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from heartwheel.base.private import private_folder
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
+from heartwheel.kafka.broker.java import class_archive_file
+from heartwheel.kafka.client import admin_client
+
+_OPTIONS: Final = "JAVA_TOOL_OPTIONS"
+_PATIENCE_MS: Final = 600_000
+
+
+def make_broker_archive(jars: Sequence[Path]) -> Path:
+    """Run a broker, and keep the classes that it has loaded; the tool that formats its storage uses them, too.
+
+    Args:
+        jars: the broker's.
+
+    Returns:
+        The archive.
+
+    Raises:
+        KafkaStartError: the broker does not start.
+        OSError: the archive cannot be written.
+    """
+    file = class_archive_file(jars)
+    private_folder(file.parent)
+    file.unlink(missing_ok=True)  # a JVM that uses an archive writes none
+    with tempfile.TemporaryDirectory(prefix="heartwheel-classes-", dir=file.parent) as folder:
+        made = Path(folder) / file.name
+        before = os.environ.get(_OPTIONS)
+        os.environ[_OPTIONS] = f'"-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off'
+        try:
+            with (
+                EmbeddedKafka(jars=jars, ready_timeout_ms=_PATIENCE_MS, stop_timeout_ms=_PATIENCE_MS) as broker,
+                admin_client(broker.bootstrap) as admin,
+            ):
+                admin.create_topics({"classes": {"num_partitions": 1}})
+        finally:
+            os.environ.pop(_OPTIONS)
+            if before is not None:
+                os.environ[_OPTIONS] = before
+        made.chmod(0o644)  # whatever the umask is: what others may write is not loaded
+        made.replace(file)
+    return file
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"written: {make_broker_archive(fetch_jars('broker'))}\n")
