@@ -50,7 +50,7 @@ def tested(
                 found.append(decode_rows(output.rows))
     names = [*options.keys, *RESERVED[:-1], *options.carry, RESERVED[-1]]
     listed = [dict(zip(names, row.values(), strict=True)) for each in found for row in each.to_pylist()]
-    return sorted(listed, key=lambda row: row["at"])
+    return sorted(listed, key=lambda row: (row["at"], *(str(row[name]) for name in options.keys)))
 
 
 def _batches(rows: Sequence[Any], options: Options) -> list[tuple[int, Sequence[Row]]]:

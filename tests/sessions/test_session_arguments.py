@@ -1,0 +1,83 @@
+"""Wrong arguments are refused together, each by its name; and what `describe` says."""
+
+from __future__ import annotations
+
+import doctest
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import heartwheel.engine.sessions.api
+from heartwheel import sessions
+from heartwheel.engine.sessions.arguments import Checks, Options, SessionsArgumentError, checked, duration_ms
+from heartwheel.engine.sessions.described import described
+
+
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [("30 seconds", 30_000), ("1 minute", 60_000), ("500ms", 500), ("1.5 hours", 5_400_000), ("2 days", 172_800_000),
+     (timedelta(seconds=2), 2_000)],
+)  # fmt: skip
+def test_durations(text: str | timedelta, ms: int) -> None:
+    """As Spark writes them, and as the configuration does."""
+    assert duration_ms(text) == ms
+
+
+@pytest.mark.parametrize("wrong", ["soon", "30", 30, "3 fortnights", ""])
+def test_what_is_no_duration(wrong: Any) -> None:
+    """A number without a unit is none."""
+    with pytest.raises(ValueError, match="duration"):
+        duration_ms(wrong)
+
+
+def test_all_errors_come_at_once() -> None:
+    """Whoever calls it wrongly learns everything in one go."""
+    with pytest.raises(SessionsArgumentError) as caught:
+        sessions.test(
+            [{"key": "a", "id": 1}],
+            key=["key", "kee"],
+            timeout="soon",
+            carry=["id"],
+            emit=["went"],  # type: ignore[list-item]
+            forget="0s",
+            shards=0,
+        )
+    for part in ("key: there is no column 'kee'", "carry: 'id' is a column of the output", "timeout: 'soon'",
+                 "emit: ['went']", "forget: '0s' is too short", "shards: 0"):  # fmt: skip
+        assert part in str(caught.value)
+
+
+def _text(**arguments: Any) -> str:
+    given: dict[str, Any] = {
+        "key": "device", "timeout": "30 seconds", "time": None, "ends": None, "carry": (), "emit": ["gone"],
+        "idle": "30 seconds", "wait": "0 seconds", "outage": None, "ahead": "10 seconds", "forget": "7 days",
+        "shards": 2, "keys_max": 1_000,
+    }  # fmt: skip
+    options = Options(**{**given, **arguments})
+    checks = Checks()
+    config = checked(options, {"device": "string", "at": "timestamp"}, shards=2, whole=False, checks=checks)
+    checks.end()
+    return described(
+        config, options, by_partition=True, has_ticks=False, state_partitions=200, keeps_running=True, name="metrics"
+    )
+
+
+def test_describe_says_which_time_is_used() -> None:
+    """And what is assumed of stops, silence and late events."""
+    text = _text()
+    assert "processing time" in text
+    assert "a source that is silent for the timeout ends all sessions" in text
+    assert "spark.sql.shuffle.partitions is 200" in text
+    assert "set a trigger" in text
+    text = _text(time="at")
+    assert "time=at" in text
+    assert "the least of the newest times of the source's partitions" in text
+    assert "is left out after 30s of running time" in text
+    assert "while no key is heard no time passes" in _text(time="at", outage="1 minute")
+
+
+def test_examples_of_the_docstrings() -> None:
+    """They are what a reader tries first."""
+    assert doctest.testmod(heartwheel.engine.sessions.api).failed == 0
+    assert doctest.testmod(heartwheel.engine.sessions.api).attempted > 3
