@@ -2,7 +2,7 @@
 
 What is public is in `__all__`: `sessions` (which keys of a DataFrame fall silent), `tick` (a time for quiet topics),
 the rows of the job's topics (`Verdict` with its `Kind` and `ExpiryReason`), and `heartwheel.testing`. Whatever else
-there is may change with any release (`tests/packaging/test_public_surface.py`).
+there is may change with any release.
 
 Nine rooms, each built on those before it (`docs/architecture.md` has the drawing, and where time comes from):
 

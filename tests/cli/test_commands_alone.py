@@ -20,7 +20,7 @@ from heartwheel.front.cli.commands import COMMANDS
 from heartwheel.kafka import client
 from support.lone_commands import ARGUMENTS, NOBODY, SERVING, Ended, run_alone
 
-ASKING = ("audit", "feed", "skip", "topics")
+ASKING = ("audit", "feed", "skip", "tick", "topics")
 """Commands that ask Kafka before anything else, while a person waits."""
 
 NEEDS_NOTHING = {"beat", "config"}

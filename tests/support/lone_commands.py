@@ -34,6 +34,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "run": (),
     "skip": ("--partition", "0", "--offset", "1", "--reason", "a bomb"),
     "tap": ("kafka-request.log", "--set", "engine.feeds=tap"),
+    "tick": ("--topic", "events"),
     "top": (),
     "topics": (),
 }

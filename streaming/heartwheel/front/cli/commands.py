@@ -45,6 +45,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "feed": CommandEntry("kafka", "simulate members that beat, pause and die"),
     "audit": CommandEntry("kafka", "is what the job wrote what its log says?"),
     "tap": CommandEntry("kafka", "pass on what real groups send, from a broker's request log"),
+    "tick": CommandEntry("kafka", "write ticks to a topic: a time for its quiet partitions"),
     "run": CommandEntry("job", "the job, until SIGTERM"),
     "inspect": CommandEntry("job", "what a checkpoint holds"),
     "operations": CommandEntry("job", "delayed operations: the job that completes or expires them"),
