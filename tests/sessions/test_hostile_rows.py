@@ -11,9 +11,9 @@ import pytest
 
 from heartwheel import sessions
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.engine.runtime.state.state_function import StateVersionError
+from heartwheel.engine.runtime.state.state_function import StateVersionError, state_function
 from heartwheel.engine.sessions import clock
-from heartwheel.engine.sessions.advance import SessionsChangedError
+from heartwheel.engine.sessions.advance import SessionsChangedError, advance_sessions, frame_of_sessions
 from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind
 from heartwheel.engine.shard.frame import CorruptBlobError, UnknownBlobVersionError
 from sessions.oracle import Seen
@@ -233,6 +233,24 @@ def test_another_query_on_the_same_checkpoint_is_refused_by_name() -> None:
     runner.config = config_of(2, shape="other string")
     with pytest.raises(SessionsChangedError, match=r"begun with \(key string, carry bigint\)"):
         runner.batch([frame_of([Seen(1_000, "a")])], BATCH_MS)
+
+
+def test_a_shard_that_the_query_no_longer_has_is_refused_by_name() -> None:
+    """Spark calls it, as its state is in the checkpoint."""
+    runner = Shards(config_of(3))
+    runner.batch([frame_of([Seen(1_000, "a")])], BATCH_MS)
+
+    class State:
+        exists = True
+        get = tuple(runner.states[2])
+
+        def getCurrentProcessingTimeMs(self) -> int:  # noqa: N802 - Spark's
+            return BATCH_MS
+
+    function = state_function(config_of(1), advance_sessions, frame_of_sessions, lambda: 1, every_batch=True)
+    gone = next(slot for slot in config_of(3).slots if slot not in config_of(1).slots)
+    with pytest.raises(SessionsChangedError, match="begun with 3 shards"):
+        list(function((gone,), [], State()))
 
 
 def test_a_state_that_cannot_be_read_is_named() -> None:

@@ -73,7 +73,7 @@ class Sessions:
             shards: how many parts of the state there are, `spark.sql.shuffle.partitions` if left out. A checkpoint
                 keeps its number.
             keys_max: how many keys are remembered at most; what is beyond is counted as refused.
-            name: of the observed metrics, each unique in a query.
+            name: of the observed metrics.
 
         Raises:
             SessionsArgumentError: arguments are wrong; all errors at once.

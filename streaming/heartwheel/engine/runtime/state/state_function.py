@@ -42,7 +42,8 @@ def state_function(
     shard_of_slot = {slot: shard for shard, slot in enumerate(config.slots)}
 
     def advance(key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
-        shard_index = shard_of_slot[int(key[0])]
+        # -1: a checkpoint of a query with other shards calls one that this query has not; `advance_one` refuses it.
+        shard_index = shard_of_slot.get(int(key[0]), -1)
         batch_ms = int(state.getCurrentProcessingTimeMs())
         before = StateRow(*state.get) if state.exists else NEW_STATE
         row, output = advance_one(config, shard_index, before, frames, batch_ms=batch_ms, batch=batch_number())
