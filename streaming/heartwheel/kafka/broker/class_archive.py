@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from heartwheel.base.private import private_folder
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
-from heartwheel.kafka.broker.java import class_archive_file
+from heartwheel.kafka.broker.java import class_archive_file, new_class_archive
 from heartwheel.kafka.client import admin_client
 
 _OPTIONS: Final = "JAVA_TOOL_OPTIONS"
@@ -39,10 +37,8 @@ def make_broker_archive(jars: Sequence[Path]) -> Path:
         OSError: the archive cannot be written.
     """
     file = class_archive_file(jars)
-    private_folder(file.parent)
     file.unlink(missing_ok=True)  # a JVM that uses an archive writes none
-    with tempfile.TemporaryDirectory(prefix="heartwheel-classes-", dir=file.parent) as folder:
-        made = Path(folder) / file.name
+    with new_class_archive(file) as made:
         before = os.environ.get(_OPTIONS)
         os.environ[_OPTIONS] = f'"-XX:ArchiveClassesAtExit={made}" -Xlog:cds*=off'
         try:
@@ -55,8 +51,6 @@ def make_broker_archive(jars: Sequence[Path]) -> Path:
             os.environ.pop(_OPTIONS)
             if before is not None:
                 os.environ[_OPTIONS] = before
-        made.chmod(0o644)  # whatever the umask is: what others may write is not loaded
-        made.replace(file)
     return file
 
 

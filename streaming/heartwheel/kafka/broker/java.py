@@ -7,11 +7,14 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.private import private_folder
 
 JAVA_VERSION_MIN: Final = 17
 """Oldest major version that Kafka 4 brokers and Spark 4 run on."""
@@ -45,6 +48,24 @@ def class_archive_file(jars: Sequence[Path], *names: str) -> Path:
     """
     words = "\n".join((*names, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
     return jars[0].parent.with_name("classes") / f"{hashlib.sha256(words.encode()).hexdigest()[:16]}.jsa"
+
+
+@contextmanager
+def new_class_archive(file: Path) -> Iterator[Path]:
+    """Give the path at which a JVM is to write an archive, in a private folder; then move it to its place.
+
+    Args:
+        file: where it is kept.
+
+    Raises:
+        OSError: there is none at the end of the block, or it cannot be moved.
+    """
+    private_folder(file.parent)
+    with tempfile.TemporaryDirectory(prefix="heartwheel-classes-", dir=file.parent) as folder:
+        made = Path(folder) / file.name
+        yield made
+        made.chmod(0o644)  # whatever the umask is: what others may write is not loaded
+        made.replace(file)
 
 
 def java_version(java: Path) -> int:

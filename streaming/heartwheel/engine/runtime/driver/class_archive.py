@@ -11,7 +11,6 @@ jars as ever.
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -21,11 +20,11 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from heartwheel.base.private import private_folder
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.session import archive_file, end_session, jvm_option, session_conf, start_session
 from heartwheel.engine.runtime.state.output import NO_FIGURES, Output, OutputRecord, frame_of_output
 from heartwheel.engine.runtime.state.schema import NEW_STATE, PACKED
+from heartwheel.kafka.broker.java import new_class_archive
 from heartwheel.settings import Settings, load_settings
 
 _BATCHES: Final = 3
@@ -54,22 +53,19 @@ def make_archive(jars: Sequence[Path]) -> Path:
         RuntimeError: the JVM has written none.
     """
     file = archive_file(jars)
-    private_folder(file.parent)
-    with tempfile.TemporaryDirectory(prefix="heartwheel-classes-", dir=file.parent) as folder:
-        made = Path(folder) / file.name
+    with new_class_archive(file) as made:
+        folder = made.parent
         settings = load_settings(
             None, {}, ["spark.master=local[2]", f"checkpoint.location={folder}/checkpoint"]
         ).settings
         conf = session_conf(settings, jars, shuffle_partitions=2, archive=False)
         conf["spark.driver.extraJavaOptions"] += f" {jvm_option(f'-XX:ArchiveClassesAtExit={made}')} -Xlog:cds*=off"
-        log = Path(folder) / "spark.log"
+        log = folder / "spark.log"
         spark = start_session(conf, log_file=log)
         _train(spark, settings)
         end_session(spark, _PATIENCE_S)
         if not made.exists():
             raise RuntimeError(f"the JVM has written no archive:\n{log.read_text()}")
-        made.chmod(0o644)  # whatever the umask is: what others may write is not loaded
-        made.replace(file)
     return file
 
 
