@@ -75,15 +75,15 @@ def tick(
 
 def _partitions_of(topic: str, bootstrap: str, properties: Mapping[str, str]) -> int:
     from heartwheel.kafka.client import WATCHED_TIMEOUT_MS
-    from heartwheel.kafka.topics import describe_topics
+    from heartwheel.kafka.topics import count_partitions
 
-    found = describe_topics(bootstrap, [topic], properties=properties, connect_timeout_ms=WATCHED_TIMEOUT_MS)
-    if topic not in found:
+    found = count_partitions(bootstrap, topic, properties=properties, connect_timeout_ms=WATCHED_TIMEOUT_MS)
+    if not found:
         raise HeartwheelError(
             f"Kafka at {bootstrap} has no topic {topic}, or this user may not describe it",
             hint="create it, or name another one with --topic",
         )
-    return found[topic].partitions
+    return found
 
 
 def _watch(ticker: Ticker, topic: str, stop: threading.Event) -> None:
