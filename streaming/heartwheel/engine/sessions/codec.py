@@ -28,11 +28,10 @@ from heartwheel.engine.sessions.table import Ints, KeyTable, loaded
 from heartwheel.engine.shard.arrays import read_columns, read_wheel, write_columns, write_wheel
 from heartwheel.engine.shard.frame import (
     CorruptBlobError,
-    OldBlobVersionError,
     decode_frame,
     decode_section,
     encode_frame,
-    encode_section,
+    kept_section,
 )
 from timing_wheel import SnapshotError, TimingWheel
 
@@ -101,14 +100,10 @@ def encode_sessions(state: SessionState) -> str:
         "clock": msgspec.msgpack.encode(_ClockSection(state.clock, state.shards, state.shape)),
         "waiting": b"" if state.waiting is None else encode_pack(state.waiting),
     }
-    return encode_frame(SESSIONS_VERSION, {name: _as_text(name, data, state) for name, data in sections.items()})
-
-
-def _as_text(name: str, data: bytes, state: SessionState) -> str:
-    before = state.encoded.get(name)
-    if before is not None and before[0] == data:
-        return before[1]
-    return encode_section(data, compressed=name != "hashes")
+    texts = {
+        name: kept_section(name, data, state.encoded, compressed=name != "hashes") for name, data in sections.items()
+    }
+    return encode_frame(SESSIONS_VERSION, texts)
 
 
 def _rows(rows: pa.RecordBatch | None) -> bytes:
@@ -126,9 +121,7 @@ def decode_sessions(blob: str) -> SessionState:
         OldBlobVersionError: an older release wrote it.
         UnknownBlobVersionError: a newer release wrote it.
     """
-    version, texts = decode_frame(blob, newest=SESSIONS_VERSION)
-    if version < SESSIONS_VERSION:
-        raise OldBlobVersionError(f"the state blob has version {version}, this release reads {SESSIONS_VERSION}")
+    _, texts = decode_frame(blob, newest=SESSIONS_VERSION, oldest=SESSIONS_VERSION)
     try:
         encoded = {name: (decode_section(text), text) for name, text in texts.items()}
         hashes = read_columns(encoded["hashes"][0])

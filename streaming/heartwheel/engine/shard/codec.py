@@ -32,11 +32,10 @@ import numpy as np
 from heartwheel.engine.shard.arrays import read_columns, write_columns
 from heartwheel.engine.shard.frame import (
     CorruptBlobError,
-    OldBlobVersionError,
     decode_frame,
     decode_section,
     encode_frame,
-    encode_section,
+    kept_section,
 )
 from heartwheel.engine.shard.heartbeats import Kept
 from heartwheel.engine.shard.pack import Pack, decode_pack, encode_cut
@@ -118,17 +117,12 @@ def encode_state(state: ShardState) -> str:
         "waiting": _write_waiting(state.waiting),
         "heartbeats": msgspec.msgpack.encode(state.kept) if state.kept else b"",
     }
-    sections = {name: _as_text(name, data, state.encoded) for name, data in texts.items()}
+    sections = {
+        name: kept_section(name, data, state.encoded, compressed=name not in _NOISE) for name, data in texts.items()
+    }
     sections["member_ids"], sections["member_detail"] = state.members.text.encode()
     sections["group_ids"], sections["group_detail"] = state.groups.text.encode()
     return encode_frame(BLOB_VERSION, sections)
-
-
-def _as_text(name: str, data: bytes, encoded: Mapping[str, tuple[bytes, str]]) -> str:
-    before = encoded.get(name)
-    if before is not None and before[0] == data:
-        return before[1]
-    return encode_section(data, compressed=name not in _NOISE)
 
 
 def decode_state(blob: str) -> ShardState:
@@ -142,10 +136,8 @@ def decode_state(blob: str) -> ShardState:
         OldBlobVersionError: if a release wrote it whose state cannot be continued.
         UnknownBlobVersionError: if a newer release wrote it.
     """
-    version, sections = decode_frame(blob, newest=BLOB_VERSION)
+    _, sections = decode_frame(blob, newest=BLOB_VERSION, oldest=BLOB_VERSION)
     share = len(sections.get("heartbeats", "")) / max(1, len(blob))
-    if version < BLOB_VERSION:
-        raise OldBlobVersionError(f"the state blob has version {version}, this release reads version {BLOB_VERSION}")
     try:
         member_text = TextTable(sections.pop("member_ids"), sections.pop("member_detail"))
         group_text = TextTable(sections.pop("group_ids"), sections.pop("group_detail"))

@@ -90,16 +90,32 @@ def _checksum(version: int, sections: int, body: str) -> int:
     return zlib.crc32(body.encode("ascii"), zlib.crc32(b"%d %d" % (version, sections)))
 
 
-def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, str]]:
+def kept_section(name: str, data: bytes, encoded: Mapping[str, tuple[bytes, str]], *, compressed: bool = True) -> str:
+    """Encode the bytes of a section, or return the text that was read if they are the same.
+
+    Args:
+        name: the section's.
+        data: its bytes.
+        encoded: the sections that were read, each as bytes and as text.
+        compressed: see `encode_section`.
+    """
+    before = encoded.get(name)
+    if before is not None and before[0] == data:
+        return before[1]
+    return encode_section(data, compressed=compressed)
+
+
+def decode_frame(text: str, *, newest: int, oldest: int = 0) -> tuple[int, dict[str, str]]:
     """Return the version and the sections of a frame.
 
     Args:
         text: the result of `encode_frame`.
         newest: the newest version that the caller understands.
+        oldest: likewise the oldest.
 
     Raises:
         CorruptBlobError: if the text is not a whole, unchanged frame.
-        OldBlobVersionError: if it is the frame of an older release.
+        OldBlobVersionError: if the version is below `oldest`, or of before there were such frames.
         UnknownBlobVersionError: if the version is above `newest`.
     """
     if text.startswith(_BASE64_MAGIC):
@@ -118,6 +134,8 @@ def decode_frame(text: str, *, newest: int) -> tuple[int, dict[str, str]]:
     body = text[_HEAD_CHARS:]
     if not body.isascii() or _checksum(version, count, body) != checksum:
         raise CorruptBlobError("the state blob's checksum does not match: it was cut short or changed")
+    if version < oldest:
+        raise OldBlobVersionError(f"the state blob has version {version}, this release reads version {oldest}")
     sections: dict[str, str] = {}
     at = count * _ENTRY_CHARS
     for entry in range(0, at, _ENTRY_CHARS):
