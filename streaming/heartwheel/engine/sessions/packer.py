@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -71,16 +71,23 @@ class EventPack(NamedTuple):
     owner: NDArray[np.int32]
     time_ms: Ints
 
-    def select(self, chosen: NDArray[Any]) -> EventPack:
-        """Return some of the events, with the distinct rows that they need.
+    def split(self, chosen: NDArray[np.bool_]) -> tuple[EventPack | None, EventPack | None]:
+        """Return the chosen events and the others, each with the distinct rows that they need; `None` for no event.
 
         Args:
             chosen: bool (events,).
         """
-        index = self.owner[chosen]
-        used = np.unique(index)
-        return EventPack(self.rows.take(pa.array(used)), np.searchsorted(used, index).astype(np.int32),
-                         self.time_ms[chosen])  # fmt: skip
+        if chosen.all():
+            return self, None
+        if not chosen.any():
+            return None, self
+        return self._part(chosen), self._part(~chosen)
+
+    def _part(self, chosen: NDArray[np.bool_]) -> EventPack:
+        owner = self.owner[chosen]
+        used = np.unique(owner)
+        rows = self.rows.take(pa.array(used))
+        return EventPack(rows, np.searchsorted(used, owner).astype(np.int32), self.time_ms[chosen])
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -20,7 +20,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from heartwheel.engine.sessions.arguments import Checks, Options, duration_ms
+from heartwheel.engine.sessions.arguments import Checks, Options
 from heartwheel.engine.sessions.plan import Inputs, quoted
 
 
@@ -51,11 +51,7 @@ def inputs_of(
     tick = None
     if ticks is not None:
         tick, _ = columns.of("ticks", ticks, (BooleanType,), "booleans")
-    try:
-        ahead_ms = duration_ms(options.ahead)
-    except ValueError as error:
-        checks.add("ahead", str(error))
-        ahead_ms = 0
+    ahead_ms = checks.duration("ahead", options.ahead)
     found = partitions_of(events, partition)
     return Inputs(options.keys, options.carry, time, timeout_ms, reason, tick, found, ahead_ms)
 

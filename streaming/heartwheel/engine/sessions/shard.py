@@ -53,7 +53,6 @@ class SessionsShard:
         self._table = self._state.table
         self._wheel = self._state.wheel
         self._counts: dict[str, int] = {}
-        self._added = np.empty(0, np.int64)
         self._rows = OutputRows(config, self._table)
 
     @property
@@ -94,12 +93,8 @@ class SessionsShard:
         self._shift(advanced.shift_ms)
         ready = self._ready(packs, before_ms)
         for silent_ms, until_ms in advanced.outages:
-            if ready is not None:
-                early = ready.time_ms <= silent_ms
-                self._until(ready.select(early) if early.any() else None, silent_ms)
-                ready = ready.select(~early) if not early.all() else None
-            else:
-                self._until(None, silent_ms)
+            early, ready = (None, None) if ready is None else ready.split(ready.time_ms <= silent_ms)
+            self._until(early, silent_ms)
             self._renew(until_ms)
         self._until(ready, clock.now_ms)
         self._compact()
@@ -129,13 +124,12 @@ class SessionsShard:
         if not every:
             return None
         pack = joined(every)
-        if now_ms == clocks.NO_TIME:
-            # An event without a time counts as seen now, which nobody knows yet.
-            timed = pack.time_ms != UNTIMED_MS
-            self._count("refused", int(np.count_nonzero(~timed)))
-            state.waiting = pack.select(timed) if timed.any() else None
-            return None
         timed = pack.time_ms != UNTIMED_MS
+        if now_ms == clocks.NO_TIME:
+            # An event without a time counts as seen now, which is not known yet.
+            self._count("refused", int(np.count_nonzero(~timed)))
+            state.waiting, _ = pack.split(timed)
+            return None
         self._count("late", int(np.count_nonzero(timed & (pack.time_ms <= before_ms))))
         pack = pack._replace(time_ms=np.where(timed, pack.time_ms, now_ms))
         limit_ms = now_ms
@@ -144,10 +138,8 @@ class SessionsShard:
             limit_ms = max(now_ms, int(nth))
         ready = pack.time_ms <= limit_ms
         self._count("released", int(np.count_nonzero(ready & (pack.time_ms > now_ms))))
-        if ready.all():
-            return pack
-        state.waiting = pack.select(~ready)
-        return pack.select(ready) if ready.any() else None
+        found, state.waiting = pack.split(ready)
+        return found
 
     def _until(self, pack: EventPack | None, now_ms: int) -> None:
         """Apply events, then let everything that is due by a time end."""
@@ -157,8 +149,8 @@ class SessionsShard:
             self._fire(self._wheel.advance(now_ms))
 
     def _apply(self, pack: EventPack) -> None:
-        self._added = self._added[:0]
         events, renewed_ms = self._events(pack), self._state.clock.renewed_ms
+        keys = events.key
         hashes, table = pack.rows.column("row").to_numpy(), self._table
         if self._config.timeout_ms is not None and len(events.key):
             with_carry = self._config.carry > 0
@@ -169,8 +161,8 @@ class SessionsShard:
         if changes is not None:
             self._rows.add(changes.rows, pack.rows)
             self._change(changes, pack.rows)
-        if (unused := self._added[self._table["times"][self._added] == 0]).size:
-            self._table.remove(unused)  # of keys that have nothing but ends
+        if (unused := np.unique(keys[table["times"][keys] == 0])).size:
+            table.remove(unused)  # keys that have nothing but ends
 
     def _change(self, changes: Transitions, rows: pa.RecordBatch) -> None:
         keys, table = changes.keys, self._table
@@ -230,7 +222,7 @@ class SessionsShard:
         if len(new):
             at = pa.array(first[new])
             carry = carried(self._config, pack.rows).take(at) if self._config.carry else None
-            rows[new] = self._added = self._table.add(distinct[new], keys.take(at), carry)
+            rows[new] = self._table.add(distinct[new], keys.take(at), carry)
         found = rows[codes]
         known = np.flatnonzero(found != UNKNOWN)
         # Another key may have the same hash: it is refused, as there is one row for both.
