@@ -166,6 +166,8 @@ def test_a_driver_whose_clock_steps_back_ends_nobody() -> None:
     """The clock of a shard stays, and goes on by what passes from then on."""
     rows = [(at(second), [{"key": "a"}]) for second in (100, 101, 102, 0, 1, 2)]
     assert [row["event"] for row in sessions.test(rows, key="key", timeout="5s")] == ["came"]
+    found = sessions.test(rows, key="key", timeout="5s", until=timedelta(seconds=10))
+    assert [(row["event"], row["at"]) for row in found] == [("came", at(100)), ("gone", at(109))]
 
 
 def test_an_idle_partition_holds_back_nothing() -> None:

@@ -81,7 +81,7 @@ def advance(clock: Clock, readings: Sequence[SourceReading], batch_ms: int, conf
     """
     gap_ms = 0 if clock.batch_ms == NO_TIME else max(0, batch_ms - clock.batch_ms)
     ran_ms = _running(clock, gap_ms)
-    clock.batch_ms = max(clock.batch_ms, batch_ms)
+    clock.batch_ms = batch_ms
     heard = any(reading.events for reading in readings)
     if not config.event_time:
         return _by_batches(clock, gap_ms, ran_ms, config, heard=heard)
