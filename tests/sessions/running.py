@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -14,7 +15,7 @@ from heartwheel.engine.runtime.map.slots import slots_of
 from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
 from heartwheel.engine.sessions.advance import advance_sessions
 from heartwheel.engine.sessions.config import SessionsConfig
-from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind, decode_rows, pack_frame
+from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind, decode_rows, pack_frame, stamps
 from sessions.oracle import Seen
 
 COLUMNS = ("key", "event", "at", "first", "last", "deadline", "silent", "times", "reason", "carry", "id")
@@ -44,10 +45,9 @@ def frame_of(events: Sequence[Seen], *, kinds: Sequence[int] | None = None) -> p
     hashes = [hash_of(each.key, each.ends, each.carry, each.timeout_ms) for each in events]
     return pa.RecordBatch.from_pydict(
         {
-            "kind": pa.array(kinds or found, pa.int8()),
+            "at": pa.array(stamps(np.array([each.time_ms for each in events], np.int64), kinds or found)),
             "row": pa.array(hashes, pa.int64()),
             "key": pa.array([hash_of(each.key) for each in events], pa.int64()),
-            "time": pa.array([each.time_ms for each in events], pa.int64()),
             "part": pa.array([each.partition for each in events], pa.int32()),
             "timeout": pa.array([each.timeout_ms for each in events], pa.int64()),
             "reason": pa.array([each.ends for each in events], pa.string()),

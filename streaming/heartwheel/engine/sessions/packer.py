@@ -1,6 +1,6 @@
 """The map side: the distinct rows of a frame once, and of each event its time.
 
-Most keys say the same of themselves in every event. So of a frame of 65 thousand rows each shard gets the keys, the
+Most keys say the same of themselves in every event. So of a frame of a million rows each shard gets the keys, the
 carried values and the timeouts of its distinct rows, and twelve bytes an event. Which rows are equal is told by a hash
 of all their columns but the time, made in the JVM.
 """
@@ -19,6 +19,9 @@ from numpy.typing import NDArray
 from heartwheel.engine.runtime.map.frames import frames_of
 from heartwheel.engine.runtime.map.packed import PackedRow, PayloadKind, packed_batch
 
+FRAME_EVENTS_MAX: Final = 1 << 20
+"""Most rows of a frame. The more, the more of them are of keys that the frame has already."""
+
 UNTIMED_MS: Final = -(1 << 62)
 """Stands for the time of an event that brings none that can be believed: it counts as seen now."""
 
@@ -33,6 +36,10 @@ class RowKind(enum.IntEnum):
     TICK = 2
     UNKEYED = 3
     UNTIMEOUTED = 4
+
+
+KIND_BITS: Final = 3
+"""The lowest bits of the column `at` are the row's kind, the others its time: a column costs more than the shift."""
 
 
 class SourceReading(msgspec.Struct, array_like=True):
@@ -61,8 +68,9 @@ class EventPack(NamedTuple):
     """Events of one shard.
 
     Args:
-        rows: the distinct rows: `row` (hash of all columns), `key` (hash of the key), `timeout` and `reason` where
-            there are such, then the columns of the key (`k0` and so on) and the carried ones (`c0`).
+        rows: the distinct rows: `row` (hash of all columns, if there are others than the key's), `key` (hash of the
+            key), `timeout` and `reason` where there are such, then the columns of the key (`k0` and so on) and the
+            carried ones (`c0`).
         owner: int32 (events,), the distinct row of each event.
         time_ms: int64 (events,), the time of each, epoch ms.
     """
@@ -139,6 +147,16 @@ def decode_readings(data: bytes) -> list[SourceReading]:
     return _decode_readings(data)
 
 
+def stamps(times_ms: Ints, kinds: Sequence[int] | Ints) -> Ints:
+    """Return the column `at`: time and kind of each row.
+
+    Args:
+        times_ms: epoch ms; below 0 for a time that cannot be believed.
+        kinds: `RowKind` of each.
+    """
+    return np.maximum(times_ms, -1) << KIND_BITS | np.asarray(kinds, np.int64)
+
+
 def pack_frame(frame: pa.RecordBatch, shards: int, outage_ms: int | None) -> Iterator[PackedRow]:
     """Pack a frame: the events of each shard, and for every shard what was read.
 
@@ -147,17 +165,22 @@ def pack_frame(frame: pa.RecordBatch, shards: int, outage_ms: int | None) -> Ite
         shards: how many shards there are.
         outage_ms: from what length on a silence of all keys is an outage, ms.
     """
-    kinds = frame.column("kind").to_numpy()
-    readings = _encode(_readings(frame, kinds, outage_ms))
+    at: Ints = frame.column("at").to_numpy()
+    kinds, times_ms = at & (1 << KIND_BITS) - 1, at >> KIND_BITS
+    times_ms = np.where(times_ms < 0, UNTIMED_MS, times_ms)
+    parts = frame.column("part").to_numpy() if "part" in frame.schema.names else np.zeros(len(at), np.int32)
+    readings = _encode(_readings(parts, kinds, times_ms, outage_ms))
     yield from ((shard, PayloadKind.READINGS, readings) for shard in range(shards))
-    events = frame if not kinds.any() else frame.filter(pa.array(kinds <= RowKind.UNTIMED))
-    if len(events):
-        for shard, pack in _by_shard(events, shards):
+    if kinds.any():
+        chosen = kinds <= RowKind.UNTIMED
+        frame, times_ms = frame.filter(pa.array(chosen)), times_ms[chosen]
+    if len(frame):
+        for shard, pack in _by_shard(frame, times_ms, shards):
             yield shard, PayloadKind.RECORDS, encode_pack(pack)
 
 
-def _by_shard(events: pa.RecordBatch, shards: int) -> Iterator[tuple[int, EventPack]]:
-    _, codes, first = uniques(events.column("row"))
+def _by_shard(events: pa.RecordBatch, times_ms: Ints, shards: int) -> Iterator[tuple[int, EventPack]]:
+    _, codes, first = uniques(row_hashes(events))
     keys = events.column("key").to_numpy()[first]
     # The upper bits: the lower ones of a shard's hashes stay free for whoever hashes again.
     shard_of = ((keys >> 16) % shards).astype(np.int16)
@@ -165,12 +188,12 @@ def _by_shard(events: pa.RecordBatch, shards: int) -> Iterator[tuple[int, EventP
     shard_of = shard_of[order]
     rank = np.empty(len(order), np.int32)
     rank[order] = np.arange(len(order), dtype=np.int32)
-    names = [name for name in events.schema.names if name not in ("kind", "time", "part")]
+    names = [name for name in events.schema.names if name not in ("at", "part")]
     rows = events.select(names).take(pa.array(first[order]))
     owner = rank[codes]
     ends = np.searchsorted(shard_of, np.arange(shards), side="right")
     by_shard = np.argsort(shard_of[owner], kind="stable")
-    owner, time_ms = owner[by_shard], events.column("time").to_numpy()[by_shard]
+    owner, time_ms = owner[by_shard], times_ms[by_shard]
     stops = np.searchsorted(owner, ends)
     start = from_row = 0
     for shard, (stop, to_row) in enumerate(zip(stops.tolist(), ends.tolist(), strict=True)):
@@ -178,6 +201,11 @@ def _by_shard(events: pa.RecordBatch, shards: int) -> Iterator[tuple[int, EventP
             part = rows.slice(from_row, to_row - from_row)
             yield shard, EventPack(part, owner[start:stop] - np.int32(from_row), time_ms[start:stop])
         start, from_row = stop, to_row
+
+
+def row_hashes(rows: pa.RecordBatch) -> pa.Array:
+    """Return the hash of each row; where all columns are the key's, it is the key's."""
+    return rows.column("row" if "row" in rows.schema.names else "key")
 
 
 def uniques(hashes: pa.Array) -> tuple[Ints, NDArray[np.int32], Ints]:
@@ -193,12 +221,11 @@ def uniques(hashes: pa.Array) -> tuple[Ints, NDArray[np.int32], Ints]:
     return found.dictionary.to_numpy(), codes, first
 
 
-def _readings(frame: pa.RecordBatch, kinds: NDArray[np.int8], outage_ms: int | None) -> list[SourceReading]:
-    parts, times = frame.column("part").to_numpy(), frame.column("time").to_numpy()
+def _readings(parts: NDArray[np.int32], kinds: Ints, times_ms: Ints, outage_ms: int | None) -> list[SourceReading]:
     found = []
     for part in np.unique(parts).tolist():
         here = parts == part
-        kind, time_ms = kinds[here], times[here]
+        kind, time_ms = kinds[here], times_ms[here]
         counts = np.bincount(kind, minlength=len(RowKind)).tolist()
         spans = [] if outage_ms is None else spans_of(np.sort(time_ms[kind == RowKind.EVENT]), outage_ms)
         timed = time_ms[(kind == RowKind.EVENT) | (kind == RowKind.TICK)]
@@ -240,5 +267,5 @@ def pack_events(
         slots: the grouping key of each shard.
         outage_ms: from what length on a silence of all keys is an outage, ms.
     """
-    for frame in frames_of(batch for batch in batches if len(batch)):
+    for frame in frames_of((batch for batch in batches if len(batch)), FRAME_EVENTS_MAX):
         yield packed_batch(pack_frame(frame, len(slots), outage_ms), slots)

@@ -18,7 +18,7 @@ from heartwheel.engine.sessions.codec import SessionState, decode_sessions, enco
 from heartwheel.engine.sessions.columns import OF_TABLE, Events, in_order
 from heartwheel.engine.sessions.config import SessionsConfig
 from heartwheel.engine.sessions.fast_path import continued
-from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined, uniques
+from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined, row_hashes, uniques
 from heartwheel.engine.sessions.rows import OutputRows, carried
 from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus
 from heartwheel.engine.sessions.transitions import Transitions, timed_out, transitions
@@ -151,7 +151,7 @@ class SessionsShard:
     def _apply(self, pack: EventPack) -> None:
         events, renewed_ms = self._events(pack), self._state.clock.renewed_ms
         keys = events.key
-        hashes, table = pack.rows.column("row").to_numpy(), self._table
+        hashes, table = row_hashes(pack.rows).to_numpy(), self._table
         if self._config.timeout_ms is not None and len(events.key):
             with_carry = self._config.carry > 0
             goes_on, events = continued(events, table, hashes, renewed_ms=renewed_ms, with_carry=with_carry)

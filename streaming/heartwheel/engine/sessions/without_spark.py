@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from heartwheel.engine.sessions.advance import advance_sessions
 from heartwheel.engine.sessions.arguments import RESERVED, Checks, Options, checked, duration_ms
 from heartwheel.engine.sessions.clock import NO_TIME
 from heartwheel.engine.sessions.config import SessionsConfig
-from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind, decode_rows, pack_frame
+from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind, decode_rows, pack_frame, stamps
 
 Row = Mapping[str, Any]
 
@@ -110,10 +111,9 @@ class _Preparation:
         ]
         kinds = [_kind(key, timeout, time_ms) for key, timeout, time_ms in zip(keys, timeouts, times, strict=True)]
         columns: dict[str, pa.Array] = {
-            "kind": pa.array(kinds, pa.int8()),
+            "at": pa.array(stamps(np.array(times, np.int64), kinds)),
             "row": pa.array(map(_hash, content), pa.int64()),
             "key": pa.array(map(_hash, keys), pa.int64()),
-            "time": pa.array(times, pa.int64()),
             "part": pa.array([int(row.get(self._partition or "") or 0) for row in rows], pa.int32()),
         }
         if self._by_row:

@@ -68,16 +68,17 @@ def bound_batches(spark: SparkSession, *, by_bytes: bool) -> None:
     spark.conf.set(_BYTES, counted if by_bytes else _UNBOUNDED)
 
 
-def frames_of(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def frames_of(batches: Iterable[pa.RecordBatch], records_max: int = FRAME_RECORDS_MAX) -> Iterator[pa.RecordBatch]:
     """Join Arrow batches to frames, in their order; one that is larger than a frame is one by itself.
 
     Args:
         batches: of one schema.
+        records_max: most records of a frame.
     """
     parts: list[pa.RecordBatch] = []
     records = size = 0
     for batch in batches:
-        if parts and (records + len(batch) > FRAME_RECORDS_MAX or size + batch.nbytes > FRAME_BYTES_MAX):
+        if parts and (records + len(batch) > records_max or size + batch.nbytes > FRAME_BYTES_MAX):
             yield pa.concat_batches(parts)
             parts, records, size = [], 0, 0
         parts.append(batch)
