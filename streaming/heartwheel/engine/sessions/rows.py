@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from heartwheel.engine.sessions.columns import NOT_SEEN_MS, OF_TABLE, Rows
 from heartwheel.engine.sessions.config import EVENTS, LATE, TIMEOUT, SessionsConfig
@@ -70,7 +70,7 @@ class OutputRows:
             pa.array(rows.times),
             reasons.take(pa.array(rows.reason)),
             *self._carry_of(rows, distinct),
-            pa.array(_ids(hashes, rows)),
+            _ids(hashes, rows),
             *(pa.array(column) for column in (hashes, rows.at_ms, rows.event)),
         ]
         return pa.RecordBatch.from_arrays(columns, names=[f"o{place}" for place in range(len(columns))])
@@ -97,7 +97,11 @@ def _times(times_ms: Ints, known: Any = None) -> pa.Array:
     return pa.array(np.where(known, times_ms, 0) * 1000, pa.int64(), mask=~known).cast(_TIME)
 
 
-def _ids(hashes: Ints, rows: Rows) -> list[str]:
-    """Return an id for each row, made of its key and of what happened when."""
-    parts = zip(hashes.tolist(), rows.event.tolist(), rows.at_ms.tolist(), rows.times.tolist(), strict=True)
-    return [hashlib.blake2b(b"%d %d %d %d" % part, digest_size=16).hexdigest() for part in parts]
+def _ids(hashes: Ints, rows: Rows) -> pa.Array:
+    """Return an id for each row: the hash of its key, the number of the session, what happened, and when."""
+    parts = (
+        pa.array(hashes.view(np.uint64)),
+        pa.array(rows.times),
+        pa.array(EVENTS, pa.string()).take(pa.array(rows.event)),
+    )
+    return pc.binary_join_element_wise(*(part.cast(pa.string()) for part in (*parts, pa.array(rows.at_ms))), "-")
