@@ -34,6 +34,7 @@ from benchmarks.job_bench import warm_up
 from heartwheel.engine.heartbeats.config import JobConfig
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.session import end_session
+from heartwheel.engine.runtime.map.frames import bound_batches
 from heartwheel.engine.sessions.api import sessions
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
@@ -126,9 +127,11 @@ def rate_of(rival: Rival, session: Session, config: JobConfig, limit_s: int) -> 
     store = {PROVIDER: STORES + rival.store, CHANGELOG: str(rival.changelog).lower(), NO_DATA: "false"}
     for name, value in store.items():
         session.spark.conf.set(name, value)
+    bound_batches(session.spark, by_bytes=not rival.short)
     try:
         return limited(session, rival.frame(session, config), limit_s)
     finally:
+        bound_batches(session.spark, by_bytes=True)
         for name in store:
             session.spark.conf.unset(name)
 
@@ -253,18 +256,20 @@ class Rival(NamedTuple):
         frame: makes its expirations.
         store: the state store with which it is fastest.
         changelog: whether RocksDB writes one, in place of whole files.
+        short: whether Spark need not add up the bytes of what it sends to Python, as all rows are short.
     """
 
     frame: Callable[[Session, JobConfig], DataFrame]
     store: str = HDFS
     changelog: bool = False
+    short: bool = False
 
 
 JVMS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, Rival]]]] = {
     "memory": (
         {},
         {
-            SESSIONS: Rival(with_sessions),
+            SESSIONS: Rival(with_sessions, short=True),
             "session_window": Rival(session_window),
             "session_window, consumers by Spark": Rival(plain_session_window),
         },
@@ -273,7 +278,7 @@ JVMS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, Rival]]]] = {
     "python": (
         _FOR_ROCKSDB,
         {
-            SESSIONS: Rival(with_sessions),
+            SESSIONS: Rival(with_sessions, short=True),
             "applyInPandasWithState": Rival(with_pandas_state),
             "transformWithState on RocksDB": Rival(with_state_processor, ROCKSDB),
         },
