@@ -22,11 +22,12 @@ class BothSides:
         brokers: all that may coordinate them.
         job: the engine.
         groups: whose removals count.
+        since_ms: removals before that time do not count, epoch ms: the engine may not have known the members yet.
     """
 
-    def __init__(self, brokers: Sequence[EmbeddedKafka], job: Job, groups: Iterable[str]) -> None:
+    def __init__(self, brokers: Sequence[EmbeddedKafka], job: Job, groups: Iterable[str], *, since_ms: int = 0) -> None:
         self._logs = [str(broker.log_file) for broker in brokers]
-        self._job, self._groups = job, frozenset(groups)
+        self._job, self._groups, self._since_ms = job, frozenset(groups), since_ms
 
     def removed_by_kafka(self) -> set[str]:
         """Name the members whom a coordinator has thrown out, or who left."""
@@ -52,10 +53,15 @@ class BothSides:
     def _read(self) -> Beside:
         beside = Beside(self._groups)
         for event in explain_logs(self._logs, Scanned(), stdin=io.BytesIO()):
-            beside.add_event(event)
+            if event.time_ms >= self._since_ms:
+                beside.add_event(event)
         topics = self._job.topics
         for record in topics.read("expirations"):
-            beside.add_expiration(msgspec.json.decode(record.value or b"", type=ExpirationRow), record.append_ms)
+            expiration = msgspec.json.decode(record.value or b"", type=ExpirationRow)
+            if expiration.out_ms >= self._since_ms:
+                beside.add_expiration(expiration, record.append_ms)
         for record in topics.read("triggers"):
-            beside.add_trigger(msgspec.json.decode(record.value or b"", type=TriggerRow), record.append_ms)
+            trigger = msgspec.json.decode(record.value or b"", type=TriggerRow)
+            if trigger.time_ms >= self._since_ms:
+                beside.add_trigger(trigger, record.append_ms)
         return beside
