@@ -161,11 +161,11 @@ def test_time_that_stands_still_is_said_with_its_reason() -> None:
     """A ticker that may not write stops the time of quiet partitions: which, since when, and why."""
     healthy = job()
     assert healthy.ticker is not None
-    silent = SilentPartition(3, 20_000, "the job may not write to the topic: it needs the ACL Write on it")
+    silent = SilentPartition(3, 20_000, "ticks may not be written to the topic: their user needs the ACL Write on it")
     ticker = msgspec.structs.replace(healthy.ticker, silent_count=1, silent=(silent,))
     still = judged(msgspec.structs.replace(healthy, ticker=ticker, standing=1))
     assert (still.state, still.ready) == (HealthState.STALLED, False)
-    assert still.sentence.startswith("Time has stopped in 1 partition for 20 s: partition 3: the job may not write")
+    assert still.sentence.startswith("Time has stopped in 1 partition for 20 s: partition 3: ticks may not be written")
     busy = judged(msgspec.structs.replace(healthy, ticker=ticker))
     assert busy.state is HealthState.HEALTHY
     assert any("No ticks come to 1 partition; partition 3" in reason for reason in busy.reasons)

@@ -122,7 +122,9 @@ def test_without_the_right_to_write_time_stands_still(world: World) -> None:
         admin.create_acls([everybody, not_the_job])
     waiting = world.die("denied")
     _assert_everybody_is_told(
-        world, "the job may not write to the topic: it needs the ACL Write on it", hint="give the job's user Write"
+        world,
+        "ticks may not be written to the topic: their user needs the ACL Write on it",
+        hint="give the job's user Write",
     )
     assert set(world.topics.expired()).isdisjoint(waiting)
     with world.admin() as admin:
@@ -137,7 +139,7 @@ def test_a_quota_that_holds_ticks_back_is_named(world: World) -> None:
     """A quota lets far fewer bytes through than ticks need: they come late, and it is named."""
     _set_quota(world, 50.0)
     _assert_everybody_is_told(
-        world, "a quota of the cluster holds the job's user back", hint="raise producer_byte_rate"
+        world, "a quota of the cluster holds back the user that writes ticks", hint="raise producer_byte_rate"
     )
     world.until_expired(world.die("throttled"))
     _set_quota(world, None)

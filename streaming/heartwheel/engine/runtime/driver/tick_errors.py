@@ -1,12 +1,15 @@
-"""Why a tick is not written, for people: by the names of Kafka's errors, which all clients share."""
+"""Why a tick is not written, for people: by the names of Kafka's errors, which all clients share.
+
+The job writes ticks, and so does `heartwheel tick`: the words are true for both.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 _REASONS: Final = {
-    "TopicAuthorizationFailedError": "the job may not write to the topic: it needs the ACL Write on it",
-    "ClusterAuthorizationFailedError": "the cluster refuses the job: it needs the ACL Write on the topic",
+    "TopicAuthorizationFailedError": "ticks may not be written to the topic: their user needs the ACL Write on it",
+    "ClusterAuthorizationFailedError": "the cluster refuses ticks: their user needs the ACL Write on the topic",
     "NotEnoughReplicasError": "fewer replicas are in sync than min.insync.replicas asks for",
     "NotEnoughReplicasAfterAppendError": "fewer replicas are in sync than min.insync.replicas asks for",
     "NotLeaderForPartitionError": "the partition changes its leader",

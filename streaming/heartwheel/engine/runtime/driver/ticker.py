@@ -1,9 +1,9 @@
-"""The ticker: writes a tick to every partition of the topic that the job reads, and says why where it cannot.
+"""The ticker: writes a tick to every partition of a topic, and says why where it cannot.
 
-It has a thread and a producer of its own. kafka-python's defaults do not suit it: a tick that comes late is worth
-nothing, so there is no retry, one tick in flight a partition, and time-outs of two seconds. `acks=all`: below
-`min.insync.replicas` no tick is written, and the time of a partition in which nobody else writes stands still, for who
-writes with `acks=all` cannot write there either.
+The job has one for the topic that it reads, and `heartwheel tick` for any other. It has a thread and a producer of its
+own. kafka-python's defaults do not suit it: a tick that comes late is worth nothing, so there is no retry, one tick in
+flight a partition, and time-outs of two seconds. `acks=all`: below `min.insync.replicas` no tick is written, and the
+time of a partition in which nobody else writes stands still, for who writes with `acks=all` cannot write there either.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _METADATA_AGE_MS: Final = 2_000
 _POLL_S: Final = 0.02
 _BACKOFF_S: Final = 0.2
 
-THROTTLED: Final = "a quota of the cluster holds the job's user back"
+THROTTLED: Final = "a quota of the cluster holds back the user that writes ticks"
 CLIENT_ID: Final = "heartwheel-ticker"
 """By which quotas and the broker's figures know it, unless `client.id` of `[kafka.client]` says otherwise."""
 
