@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +209,7 @@ def test_a_follower_gives_back_control_while_nothing_comes(tmp_path: Path) -> No
     log = tmp_path / "quiet.log"
     log.write_text("")
     looks = iter(range(5))
-    reader = FactReader(str(log), 0, Layout(), Scanned())
+    reader = partial(FactReader, str(log), 0, Layout(), Scanned())
     assert list(follow([str(log)], [reader], Scanned(), stdin=io.BytesIO(), go_on=lambda: next(looks, 9) < 3)) == [
         [],
         [],

@@ -11,7 +11,7 @@ import pytest
 
 from heartwheel.front.cli.app import run
 from heartwheel.sources.explain import layouts, times
-from heartwheel.sources.explain.follow import FollowedPipe, _Tail
+from heartwheel.sources.explain.follow import FollowedPipe, LogFollower
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.scan import FactReader, Scanned, scan
 from heartwheel.sources.explain.text_patterns import BY_START, WITHOUT_FACT
@@ -154,7 +154,7 @@ def test_a_follower_keeps_no_endless_line() -> None:
 
     class Endless(FollowedPipe):
         def __init__(self) -> None:
-            self.ended, self.left = False, 80
+            self.ended, self.left, self.at = False, 80, 0
 
         def read(self) -> bytes:
             self.left -= 1
@@ -162,10 +162,10 @@ def test_a_follower_keeps_no_endless_line() -> None:
             return b"x" * (1 << 20) if self.left > 0 else b"\n" + _GOOD.encode() if self.left == 0 else b""
 
     source = Endless()
-    tail = _Tail(source, FactReader("-", 0, Layout(), scanned))
+    tail = LogFollower(source, lambda: FactReader("-", 0, Layout(), scanned), scanned)
     facts = []
     while not source.ended:
-        found, size = tail.read(scanned)
+        found, size = tail.read(0.0)
         facts += found
         looked_at += size
     assert [(fact.group_id, fact.line) for fact in facts] == [("good", 2)]

@@ -69,14 +69,14 @@ def test_its_page_says_so(tmp_path: Path) -> None:
 def test_a_follower_sees_a_rebalance_that_goes_on(tmp_path: Path) -> None:
     """It is shown once when it has run for ten seconds, though the log stands still, and again where following ends."""
     (tmp_path / "server.log").write_text(OPEN)
-    looks, seconds = iter(range(9)), itertools.count(100, 4)
+    looks, seconds = iter(range(11)), itertools.count(100, 4)
     shown = [
         [event for event in events if event.kind == "rebalancing"]
         for events in follow_logs(
             [str(tmp_path / "server.log")],
             Scanned(),
             stdin=io.BytesIO(),
-            go_on=lambda: next(looks, 9) < 7,
+            go_on=lambda: next(looks, 11) < 9,
             clock=lambda: next(seconds),
         )
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heartwheel.sources.tap.log_tail import TailedLine
+from heartwheel.sources.explain.log_tail import TailedLine
 from heartwheel.sources.tap.request_log import Answered, RequestLog, breaks_lines, is_head
 from heartwheel.sources.tap.requests import error_of, event_of
 from heartwheel.wire.events import Event, EventType

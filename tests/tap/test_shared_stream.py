@@ -7,9 +7,9 @@ import json
 import pytest
 
 from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.log_tail import TailedLine, TailPosition
 from heartwheel.sources.tap import shared_stream
 from heartwheel.sources.tap.broken_message import BrokenMessage
-from heartwheel.sources.tap.log_tail import TailedLine, TailPosition
 from heartwheel.sources.tap.request_log import RequestLog
 from heartwheel.sources.tap.shared_stream import SharedStream
 from support.request_lines import T0, fetch, heartbeat, line

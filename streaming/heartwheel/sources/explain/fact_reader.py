@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
+
 from heartwheel.sources.explain.broken_lines import WINDOW_BYTES, end_by_logger, end_by_sentence
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.layouts import NEEDLE, Layout, LoggedMessage
@@ -17,6 +19,17 @@ _DISORDER_MS: Final = 5_000
 _BROKERS_MAX: Final = 10_000
 _SHOWN_BYTES: Final = 8_000
 _NEAR_BYTES: Final = 4_096
+
+
+class ReaderState(msgspec.Struct, frozen=True):
+    """What the lines of a log have shown that those after them need; the fields are those of `FactReader`."""
+
+    last_ms: int | None
+    zone_assumed: bool
+    risen: dict[int, int]
+    ended: int
+    read: int
+    searched_until: int
 
 
 class FactReader:
@@ -45,6 +58,16 @@ class FactReader:
         self._searched_until = 0
         self.unended = ""
         self.doubtful = False
+
+    def state(self) -> ReaderState:
+        """Return what another reader needs to continue after the lines that this one has read."""
+        risen = dict(self._risen)
+        return ReaderState(self.last_ms, self._zone_assumed, risen, self._ended, self._read, self._searched_until)
+
+    def restore(self, state: ReaderState) -> None:
+        """Continue after the lines that another reader has read."""
+        self.last_ms, self._zone_assumed, self._risen = state.last_ms, state.zone_assumed, dict(state.risen)
+        self._ended, self._read, self._searched_until = state.ended, state.read, state.searched_until
 
     def facts(self, line: bytes, number: int, before: bytes = b"", after: bytes = b"") -> Iterator[Fact]:
         """Return the facts of one line that contains the coordinator's prefix.

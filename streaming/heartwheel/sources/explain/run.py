@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import BinaryIO
 
 from heartwheel.sources.explain.client_log import ClientLog
@@ -93,7 +94,7 @@ def follow_logs(
     """
     history = History(names, hold_ms=0)
     layout = Layout(zone)
-    readers = [FactReader(name, number, layout, scanned) for number, name in enumerate(names)]
+    readers = [partial(FactReader, name, number, layout, scanned) for number, name in enumerate(names)]
     for facts in follow(names, readers, scanned, stdin=stdin, go_on=go_on):
         events = [event for fact in facts for event in history.add(fact)]
         yield [*events, *history.running(int(clock() * 1000))]

@@ -18,13 +18,15 @@ from heartwheel.sources.explain.opened_log import BLOCK_BYTES, OpenedLog
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.explain.whole_lines import WholeLines
 
-__all__ = ["FactReader", "Scanned", "scan"]
+__all__ = ["FactReader", "HeldLines", "Scanned", "scan"]
 
 _NEEDLE: Final = NEEDLE.encode()
 _AS_NUMBERS: Final = re.compile(", ?".join(str(byte) for byte in b"GroupCoordinator ").encode())
 """The prefix in a message that journald writes as numbers, because it contains colours or the like."""
 
-_NEAR_BYTES: Final = 2_000
+NEAR_BYTES: Final = 2_000
+"""How much text before and after a line is at hand for it: JSON over several lines has the time there."""
+
 _CRI_PART: Final = re.compile(rb"^\S+ (?:stdout|stderr) P ")
 _CRI_END: Final = re.compile(rb"^\S+ (?:stdout|stderr) [PF] ")
 
@@ -46,29 +48,60 @@ def scan(
         progress: called with the number of bytes read.
         first_line: the number of the line at the current position.
     """
-    lines, held = WholeLines(), b""
+    lines, held = WholeLines(), HeldLines(reader, scanned, first_line=first_line)
     while True:
         data = stream.read(BLOCK_BYTES)
         scanned.bytes += len(data)
         if progress is not None:
             progress(len(data))
-        block = held + (lines.add(data) if data else lines.end())
-        # A client may have broken a line, so the text after it matters: the last lines wait for the next block.
-        until = max(0, len(block) - WINDOW_BYTES) if data else len(block)
-        read_bytes = yield from _facts_of(block, first_line, reader, until)
-        count = block.count(b"\n", 0, read_bytes) + (not data and block[-1:] not in {b"", b"\n"})
-        held, first_line, scanned.lines = block[read_bytes:], first_line + count, scanned.lines + count
+        held.add(lines.add(data) if data else lines.end())
+        yield from held.facts(len(held) - WINDOW_BYTES if data else len(held))
         if not data:
             scanned.too_long += lines.too_long
             return
 
 
-def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> Generator[Fact, None, int]:
-    """Yield the facts of a block's lines that begin before a position; return where the next line begins."""
-    at, counted, number = 0, 0, first_line
+class HeldLines:
+    """Whole lines that wait for the text after them, which matters: a client may have broken a line.
+
+    Args:
+        reader: parses the lines.
+        scanned: where to count.
+        first_line: the number of the next line.
+        before: the text before that line, in the same file.
+
+    Attributes:
+        line: the number of the first line that waits.
+    """
+
+    def __init__(self, reader: FactReader, scanned: Scanned, *, first_line: int = 1, before: bytes = b"") -> None:
+        self._reader, self._scanned = reader, scanned
+        self._block, self._at = before, len(before)
+        self.line = first_line
+
+    def __len__(self) -> int:
+        return len(self._block) - self._at
+
+    def add(self, lines: bytes) -> None:
+        """Add the lines that follow; only the last line of a log has no end."""
+        since = max(0, self._at - NEAR_BYTES)
+        self._block, self._at = self._block[since:] + lines, self._at - since
+
+    def facts(self, size: int) -> Iterator[Fact]:
+        """Yield the facts of the lines that begin in the first bytes of those that wait, and drop these lines."""
+        block, at = self._block, self._at
+        self._at = yield from _facts_of(block, at, self.line, self._reader, at + max(0, size))
+        is_cut = at < self._at == len(block) and not block.endswith(b"\n")
+        count = block.count(b"\n", at, self._at) + is_cut
+        self.line, self._scanned.lines = self.line + count, self._scanned.lines + count
+
+
+def _facts_of(block: bytes, at: int, first_line: int, reader: FactReader, until: int) -> Generator[Fact, None, int]:
+    """Yield the facts of a block's lines that begin between two positions; return where the next line begins."""
+    counted, number = at, first_line
     as_numbers = b'"MESSAGE"' in block and _AS_NUMBERS.search(block) is not None
-    until = block.rfind(b"\n", 0, until) + 1 if until < len(block) else until
-    stranger = next_stranger(block, 0)
+    until = max(at, block.rfind(b"\n", at, until) + 1) if until < len(block) else until
+    stranger = next_stranger(block, at)
     while True:
         found = _found(block, at, as_numbers=as_numbers)
         if 0 <= stranger < at:  # it is in a line of the coordinator, which is read as such
@@ -87,7 +120,7 @@ def _facts_of(block: bytes, first_line: int, reader: FactReader, until: int) -> 
         if _CRI_PART.match(line):
             line, at = _joined(block, line, at)
         facts = list(
-            reader.facts(line, number, block[max(0, start - _NEAR_BYTES) : start], block[end : end + _NEAR_BYTES])
+            reader.facts(line, number, block[max(0, start - NEAR_BYTES) : start], block[end : end + NEAR_BYTES])
         )
         broken = reader.clients_text(number, block, at) if reader.unended else 0
         if broken:

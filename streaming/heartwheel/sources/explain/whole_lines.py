@@ -25,6 +25,15 @@ class WholeLines:
         self._skips = False
         self.too_long = 0
 
+    @property
+    def skips(self) -> bool:
+        """Whether it is in a line that is too long."""
+        return self._skips
+
+    def __len__(self) -> int:
+        """Return how many bytes of a line have come that is not whole yet."""
+        return self._begun_bytes
+
     def add(self, data: bytes) -> bytes:
         """Add bytes, and return the lines that are whole now; none if no line ends in them."""
         if self._skips:

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from heartwheel.sources.tap.log_tail import TailedLine
+from heartwheel.sources.explain.log_tail import TailedLine
 from heartwheel.sources.tap.request_log import Answered
 from heartwheel.sources.tap.requests import LOAD_IN_PROGRESS, error_of, is_elsewhere
 

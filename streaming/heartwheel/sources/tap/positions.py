@@ -13,9 +13,9 @@ import msgspec
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.private import private_folder
+from heartwheel.sources.explain.log_tail import TailPosition
 from heartwheel.sources.tap.gaps import QuietTime
 from heartwheel.sources.tap.holds import Hold
-from heartwheel.sources.tap.log_tail import TailPosition
 
 _FILE: Final = "positions.json"
 _LOCK: Final = "lock"

@@ -15,7 +15,7 @@ import msgspec
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.sources.explain.layouts import Layout, LoggedMessage
 from heartwheel.sources.explain.local_zone import LocalZone
-from heartwheel.sources.tap.log_tail import TailedLine
+from heartwheel.sources.explain.log_tail import TailedLine
 
 AHEAD_MS_MAX: Final = 60_000
 """How far a line's time may be ahead of this machine's clock, ms."""

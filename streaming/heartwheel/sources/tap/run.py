@@ -15,10 +15,10 @@ from heartwheel.base.phrases import count
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.file_kind import BROKER, HEAD_BYTES, kind_of
 from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.log_tail import LogTail, TailedLine
 from heartwheel.sources.tap.broken_message import BrokenMessage
 from heartwheel.sources.tap.gaps import PAUSE_MS, Gaps, LogGap
 from heartwheel.sources.tap.holds import Holds
-from heartwheel.sources.tap.log_tail import LogTail, TailedLine
 from heartwheel.sources.tap.own_log import OwnLog, dated_ms
 from heartwheel.sources.tap.pace import MarkSchedule
 from heartwheel.sources.tap.phases import LoggedPhases

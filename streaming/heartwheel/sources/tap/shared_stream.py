@@ -19,8 +19,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.sources.explain.log_tail import TailedLine, TailPosition
 from heartwheel.sources.tap.broken_message import BrokenMessage, is_partial
-from heartwheel.sources.tap.log_tail import TailedLine, TailPosition
 from heartwheel.sources.tap.request_log import RequestLog, breaks_lines
 
 MESSAGE_BYTES_MAX: Final = 1 << 20

@@ -9,12 +9,13 @@ from typing import Final
 from kafka.errors import KafkaError
 
 from heartwheel.settings import Settings
-from heartwheel.sources.tap.log_tail import LogTail
+from heartwheel.sources.explain.log_tail import LogTail
 from heartwheel.sources.tap.plan import TapPlan
 from heartwheel.sources.tap.positions import Positions
 from heartwheel.sources.tap.run import TapProcess, TapRun
 from heartwheel.sources.tap.writer import Writer
 
+_REQUEST_LOG: Final = "name the file of the broker's logger kafka.request.logger; docs/tap.md shows how to switch it on"
 _RETRY_S: Final = 0.5
 
 
@@ -66,9 +67,8 @@ class Tap(TapProcess):
             stack.callback(writer.close)
             already = writer.read_back(self.plan.feed, known.end) if known is not None and known.end >= 0 else set()
             writer.end = known.end if known is not None and known.end >= 0 else writer.end_offset()
-            requests = LogTail(
-                self.plan.request_log, known.request_log if known else None, from_begin=self.plan.from_begin
-            )
+            position = known.request_log if known else None
+            requests = LogTail(self.plan.request_log, position, from_begin=self.plan.from_begin, hint=_REQUEST_LOG)
             stack.callback(requests.close)
             broker = self._broker_tail(known)
             if broker is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.sources.tap.log_tail import LogTail, TailPosition
+from heartwheel.sources.explain.log_tail import LogTail, TailPosition
 
 Opens = Callable[..., LogTail]
 
@@ -124,8 +124,8 @@ def test_log_that_was_cut_is_said(tmp_path: Path, opened: Opens) -> None:
 def test_log_that_is_missing_is_named(tmp_path: Path, opened: Opens) -> None:
     """Who names a wrong file learns which, and what file is meant."""
     with pytest.raises(HeartwheelError, match=r"no\.log cannot be read") as refused:
-        opened(tmp_path / "no.log")
-    assert "kafka.request.logger" in (refused.value.hint or "")
+        opened(tmp_path / "no.log", hint="name the request log")
+    assert refused.value.hint == "name the request log"
 
 
 def _compress(path: Path) -> None:
@@ -255,3 +255,21 @@ def test_files_that_go_while_they_are_looked_at_end_no_tail(
     _append(log, "b1")
     os.utime(unreadable, (1, 1))
     assert (_texts(tail), tail.lost) == ([b"b1"], False)
+
+
+@pytest.mark.parametrize("grown", [1, 500])
+def test_a_log_that_is_copied_and_truncated_is_read_on_in_its_copy(tmp_path: Path, opened: Opens, grown: int) -> None:
+    """`copytruncate` of logrotate: however far the new file has grown, its first lines are not taken for the old rest."""
+    log = tmp_path / "request.log"
+    _append(log, "a1", "a2")
+    tail = opened(log, from_begin=True)
+    assert _texts(tail) == [b"a1", b"a2"]
+    position = tail.position
+    _append(log, "a3")
+    (tmp_path / "request.log.1").write_bytes(log.read_bytes())
+    log.write_text("")
+    _append(log, *(f"b{number}" for number in range(grown)))
+    wanted = [b"a3", *(b"b%d" % number for number in range(grown))]
+    assert (_texts(tail), tail.lost) == (wanted, False)
+    again = opened(log, position)
+    assert (_texts(again), again.lost) == (wanted, False)
