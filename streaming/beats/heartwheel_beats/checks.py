@@ -25,7 +25,6 @@ class AliveFile:
     """Ask for a file that the worker touches.
 
     Args:
-        path: the file.
         within_s: how old it may be, seconds.
     """
 

@@ -25,7 +25,6 @@ def held_member_id(group: str, program: str) -> Iterator[str]:
     is left behind. Other systems have no such names, and the process id takes the place of the program there.
 
     Args:
-        group: which group.
         program: the worker's program; only the last part of its path counts.
     """
     host = socket.gethostname()

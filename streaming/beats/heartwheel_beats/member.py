@@ -81,8 +81,6 @@ class Member:
         group_id: the group, never empty.
         member_id: the member, never empty; the same id again is the same member.
         session_timeout_ms: how long it may be silent, milliseconds.
-        client_id: shown to people.
-        client_host: shown to people.
         incarnation: which start of the worker this is; it identifies late heartbeats of the previous one.
 
     Raises:

@@ -69,7 +69,6 @@ class TimedTlsConnection(TimedConnection):
     """The same over TLS.
 
     Args:
-        host: of the server.
         port: likewise; `None` is 443.
         context: says whom to trust.
     """

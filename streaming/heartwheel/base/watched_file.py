@@ -25,7 +25,6 @@ class WatchedFile(Generic[T]):
     in the log, and all stays as it was.
 
     Args:
-        file: its path.
         read: reads it; raises `HeartwheelError` if it cannot be used.
         what: what it holds, for the log: "the users".
 

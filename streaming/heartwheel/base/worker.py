@@ -15,7 +15,6 @@ class Worker:
 
     Args:
         run: the function. It looks at `stopping`, or sleeps by `wait`, and returns soon after it was told to stop.
-        name: of the thread.
         close_s: how long `stop` waits for the end, seconds; `None` for as long as it takes.
         on_failure: called in the thread if the function raised.
 

@@ -73,7 +73,6 @@ class BulkSender:
 
         Args:
             key: decides the partition.
-            value: of the record.
             delivered: called by a later `poll` or `close`, or at once if there is no room.
         """
         try:

@@ -32,7 +32,6 @@ def find_untimed(
 
     Args:
         bootstrap: `host:port[,host:port]`.
-        topic: the topic.
         only_begin: whether the ends are not to be looked at.
         properties: Kafka client properties in dotted style.
 

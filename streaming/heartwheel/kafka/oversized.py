@@ -20,7 +20,6 @@ class Found(NamedTuple):
     Args:
         last_offset: the last offset of what can only be read, or passed over, as one: of the record itself, or of the
             record batch that is not unpacked.
-        append_ms: its append time, epoch ms.
         oversized: the record batch, if it is not unpacked.
     """
 
@@ -40,7 +39,6 @@ def find_oversized(
 
     Args:
         bootstrap: `host:port[,host:port]`.
-        topic: the topic.
         spans: the first offset and the end, exclusive, of each partition; the end of the log counts where it is lower.
         properties: Kafka client properties in dotted style.
 
@@ -79,9 +77,6 @@ def look_at(
 
     Args:
         bootstrap: `host:port[,host:port]`.
-        topic: the topic.
-        partition: the partition.
-        offset: the offset.
         properties: Kafka client properties in dotted style.
 
     Raises:

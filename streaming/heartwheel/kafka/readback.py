@@ -17,12 +17,9 @@ class LogRecord(NamedTuple):
     """One record of a topic.
 
     Args:
-        partition: where it is.
         offset: likewise.
         append_ms: the broker's append time, epoch ms; -1 if the record carries its producer's time.
-        key: its key, if any.
         value: its value; `None` is a tombstone.
-        headers: its headers.
     """
 
     partition: int
@@ -38,7 +35,6 @@ def read_topic(bootstrap: str, topic: str, *, properties: Mapping[str, str] | No
 
     Args:
         bootstrap: `host:port[,host:port]`.
-        topic: the topic.
         properties: Kafka client properties in dotted style.
 
     Raises:

@@ -22,10 +22,7 @@ class FetchedRecord(NamedTuple):
 
     Args:
         size_in_bytes: bytes after its length.
-        offset: its offset.
-        timestamp: of it, epoch ms.
         timestamp_type: 1 if that is the broker's append time, 0 if the producer's create time.
-        key: its key, if any.
         value: its value; `None` is a tombstone.
         headers: its headers; `None` if they were passed over.
     """
@@ -66,9 +63,7 @@ def read_records(data: bytes, count: int, stamp: BatchStamp, *, headers: bool) -
 
     Args:
         data: they alone, unpacked.
-        count: how many they are.
         stamp: what they have in common.
-        headers: whether to read their headers.
 
     Raises:
         CorruptRecordError: a length is invalid, or the records differ in number or length from their header.

@@ -46,7 +46,6 @@ class TopicSpec(msgspec.Struct, frozen=True):
     """What a topic should be like.
 
     Args:
-        name: its name.
         partitions: how many it is created with; an existing one may have another number.
         settings: topic settings it is created with; `VERIFIED_SETTINGS` of them must hold for an existing one.
         replication_factor: how many replicas it is created with; -1 leaves that to the cluster.
@@ -73,8 +72,6 @@ def engine_topics(
     engine may stand still and still catch up with everything that was sent meanwhile.
 
     Args:
-        names: what they are called.
-        heartbeat_partitions: partitions of the heartbeats.
         output_partitions: partitions of expirations and triggers.
         heartbeat_retention_ms: how long heartbeats are kept, ms.
         output_retention_ms: how long expirations, triggers and rejects are kept, ms.

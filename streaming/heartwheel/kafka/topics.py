@@ -33,10 +33,7 @@ class TopicState(msgspec.Struct, frozen=True):
     """What a cluster says of one topic.
 
     Args:
-        name: its name.
-        partitions: how many there are.
         replication_factor: the least of its partitions.
-        settings: all of them.
         id: what tells it from another topic that had the name before; empty from brokers before Kafka 2.8.
     """
 
@@ -84,7 +81,6 @@ def ensure_topics(
 
     Args:
         bootstrap: `host:port[,host:port]`.
-        specs: what they should be like.
         create: whether to make missing ones.
         properties: Kafka client properties in dotted style.
         connect_timeout_ms: how long to look for a broker, ms.
@@ -120,7 +116,6 @@ def describe_topics(
 
     Args:
         bootstrap: `host:port[,host:port]`.
-        names: the topics.
         properties: Kafka client properties in dotted style.
         connect_timeout_ms: how long to look for a broker, ms.
 
@@ -164,7 +159,6 @@ def differences(specs: Sequence[TopicSpec], states: Mapping[str, TopicState]) ->
     """List where existing topics are not as they must be.
 
     Args:
-        specs: what they should be like.
         states: what they are like, by name.
     """
     return [

@@ -22,14 +22,7 @@ TICK_INTERVAL_MS: Final = 200
 
 
 class ProducedRecord(NamedTuple):
-    """One record of the heartbeat topic.
-
-    Args:
-        append_ms: its append time, epoch ms.
-        value: its value.
-        partition: where it is.
-        offset: its offset there.
-    """
+    """One record of the heartbeat topic."""
 
     append_ms: int
     value: bytes | None

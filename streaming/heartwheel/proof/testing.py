@@ -91,7 +91,6 @@ def read_records(
     Args:
         records: in the order of the log.
         clock_ms: append time of one tick more at the end of every partition, epoch ms; left out, there is none.
-        shards: how many shards there are.
         shard: whose packs to return.
         frame_max: records a frame, as Spark cuts a partition into Arrow frames.
         runs: the known runs of the ticker.
@@ -127,7 +126,6 @@ def arrivals(
     Args:
         records: in the order of the log.
         packer: of the task's worker.
-        shard: which shard.
         runs: the known runs of the ticker.
         outage_min_ms: shortest gap that may be an outage, ms.
     """
@@ -174,7 +172,6 @@ def run_shard(
     """Run a log through one shard, its state encoded and decoded between batches.
 
     Args:
-        log: the records.
         clock_ms: append time of a last tick in every partition, epoch ms.
         cuts: after how many records a batch ends.
         config: the rules' configuration; by default every session timeout is accepted.

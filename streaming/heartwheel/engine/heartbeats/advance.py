@@ -54,9 +54,6 @@ def advance_shard(
     for figures: when a verdict was found, and how far the log is behind.
 
     Args:
-        config: the job's.
-        shard_index: which shard.
-        before: the state row.
         frames: packs, rejects and readings.
         batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.
         batch: its number, if Spark says it.

@@ -17,9 +17,7 @@ class JobConfig(StreamConfig):
 
     Args:
         at_risk_count: members nearest to expiry that a status row names.
-        tick_ms: resolution of the wheel, ms.
         wheel_size: buckets a level of the wheel.
-        coordinator: the rules' configuration.
         limits: what a shard may hold and write.
         feeds: the feeds whose times are believed.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
@@ -39,7 +37,6 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
     """Shape the settings for the job.
 
     Args:
-        settings: the checked configuration.
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
         runs: the runs of the ticker that the checkpoint knows.
     """

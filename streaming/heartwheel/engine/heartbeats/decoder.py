@@ -59,8 +59,6 @@ class Decoder:
     """Decodes values, each distinct one once for as long as it is remembered.
 
     Args:
-        shards: how many shards there are.
-        value_bytes_max: longest value that is accepted.
         remembered_max: how many values are remembered.
         feeds: the feeds whose times are believed.
     """
@@ -198,9 +196,7 @@ def require_trusted(value: bytes, feeds: Collection[str], partition: int) -> Fee
     """Read what an event of a feed says beside the event; `None` for an event of no feed.
 
     Args:
-        value: of an event.
         feeds: the feeds whose times are believed.
-        partition: the partition that it is in.
 
     Raises:
         RejectedError: it is of another feed, is in another partition than feeds write to, or does not say when it

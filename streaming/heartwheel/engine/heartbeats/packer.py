@@ -40,8 +40,6 @@ class Packer:
 
     Args:
         topic: the heartbeat topic, named in rejects.
-        shards: how many shards there are.
-        value_bytes_max: longest value that is accepted.
         remembered_max: how many distinct values are remembered.
         feeds: the feeds whose times are believed.
     """
@@ -71,7 +69,6 @@ class Packer:
         """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms.
 
         Args:
-            batch: the records.
             readings: gets what was read of each partition.
         """
         for partition, part in by_partition(batch):
@@ -238,7 +235,6 @@ def pack_batches(
         batches: Arrow batches of Kafka records.
         topic: the heartbeat topic.
         slots: the grouping key of each shard (`heartwheel.engine.runtime.map.slots`).
-        value_bytes_max: longest value that is accepted.
         runs: the known runs of the ticker.
         outage_min_ms: shortest gap that may be an outage, ms.
         feeds: the feeds whose times are believed.

@@ -83,9 +83,6 @@ class HeartbeatPlugin:
 def heartbeat_job(settings: Settings) -> Job[JobConfig]:
     """Return the job of heartbeats.
 
-    Args:
-        settings: the checked configuration.
-
     Raises:
         CheckpointError: the checkpoint does not fit the configuration.
     """

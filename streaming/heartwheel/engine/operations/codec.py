@@ -38,8 +38,6 @@ class OperationState(NamedTuple):
     """All that a shard of operations keeps from one batch to the next.
 
     Args:
-        table: the operations.
-        wheel: the timing wheel.
         key_hashes: int64 (watches,), hashes of watched keys.
         key_rows: int64 (watches,), the rows that watch them.
         watermarks: the result of `Watermarks.encode`.
@@ -89,9 +87,6 @@ def encode_operations(state: OperationState) -> str:
 
 def decode_operations(blob: str) -> OperationState:
     """Decode a shard's state.
-
-    Args:
-        blob: the result of `encode_operations`.
 
     Raises:
         CorruptBlobError: it is cut short, was changed, or contradicts itself.

@@ -19,15 +19,12 @@ class Watched(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One operation that waits.
 
     Args:
-        operation_id: its id.
         condition: `keys`, `offsets` or `from_bytes`.
-        keys: the keys that it watches.
         lacking: the keys that are not completed yet; for `offsets` and `keys`.
         needs_all: whether it needs all of its keys.
         offsets: the required offset of each partition; for `offsets`.
         from_bytes: the position from which each partition is read, bytes; for `from_bytes`.
         bytes_min: the least number of bytes that completes a fetch.
-        watched_ms: when it was watched, epoch ms.
         timeout_ms: how long it may take, ms.
     """
 
@@ -52,7 +49,6 @@ def watched_of(event: OperationEvent, now_ms: int) -> Watched:
     """Return the operation that a watch starts.
 
     Args:
-        event: the watch.
         now_ms: its effective time, epoch ms.
     """
     keys = event.watched_keys
@@ -106,9 +102,6 @@ def ended(
     """Return the outcome of an operation.
 
     Args:
-        operation: the operation.
-        ending: how it ended.
-        now_ms: when it ended, epoch ms.
         watermarks: the high watermarks at that time.
         completed_by: the key that completed it.
     """

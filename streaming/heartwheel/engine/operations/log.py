@@ -27,7 +27,6 @@ class PackedRecord(NamedTuple):
 
     Args:
         time_ms: the newest append time of its partition up to it, of the records that its task has read, epoch ms.
-        offset: its offset.
         value: its value, which was decoded once and is valid.
     """
 
@@ -40,7 +39,6 @@ class Packet(msgspec.Struct, frozen=True, array_like=True):
     """What one task read from one partition for one shard. Shards without records get one, too, for its time.
 
     Args:
-        partition: the partition.
         first_offset: offset of the first record read, for any shard.
         newest_ms: newest append time read, epoch ms.
         records: the records for this shard, by offset.
@@ -59,9 +57,6 @@ class OperationEntry(NamedTuple):
 
     Args:
         time_ms: its effective time, epoch ms.
-        partition: its partition.
-        offset: its offset.
-        value: its value.
     """
 
     time_ms: int
@@ -74,7 +69,6 @@ class OperationLog:
     """The records in order; those that the frontier has not passed yet wait.
 
     Args:
-        waiting: the records that wait.
         newest_ms: effective time of each partition's newest record, epoch ms.
         partitions: the known number of partitions of the topic.
     """

@@ -125,7 +125,6 @@ class OperationShard:
         """Apply the records of a batch whose order is certain, and expire the operations that are due by then.
 
         Args:
-            packets: what was read.
             clock_ms: the time up to which all records have been read, epoch ms; by default what the packets prove.
             partitions: the number of partitions of the topic, as known from elsewhere.
         """

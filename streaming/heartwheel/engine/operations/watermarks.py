@@ -17,7 +17,6 @@ class HighWatermark(msgspec.Struct, frozen=True, array_like=True):
     """The high watermark of one partition.
 
     Args:
-        offset: its offset.
         size_bytes: bytes before it.
         reported_ms: effective time of the last record that reported it, changed or not, epoch ms.
     """
@@ -86,7 +85,6 @@ class Watermarks:
 
         Args:
             keys: its partitions.
-            watched_ms: when it was watched, epoch ms.
         """
         partitions: Partitions[str] = Partitions()
         for key in keys:

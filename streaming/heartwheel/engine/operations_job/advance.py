@@ -41,9 +41,6 @@ def advance_operations(
     The state row is the heartbeat job's: `members` counts the operations that wait, `groups` those that are remembered.
 
     Args:
-        config: the job's.
-        shard_index: which shard.
-        before: the state row.
         frames: packets and rejects.
         batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.
         batch: its number, if Spark says it.

@@ -30,8 +30,6 @@ class OperationPacker(NamedTuple):
 
     Args:
         topic: that topic, named in rejects.
-        shards: how many shards there are.
-        value_bytes_max: longest value that is accepted.
         timeout_ms_max: longest timeout that is accepted, ms.
         runs: the known runs of the ticker.
         partitions_max: the most partitions that a tick is believed to speak of.

@@ -79,9 +79,6 @@ class OperationsPlugin:
 def operations_job(settings: Settings) -> Job[OperationsConfig]:
     """Return the job of delayed operations.
 
-    Args:
-        settings: the checked configuration.
-
     Raises:
         CheckpointError: the checkpoint does not fit the configuration.
     """
@@ -93,11 +90,7 @@ def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.Re
 
 
 def line_of(batch: Progress) -> str:
-    """Return the line about a batch, with its figures in the places of those of the heartbeat job.
-
-    Args:
-        batch: of this job.
-    """
+    """Return the line about a batch, with its figures in the places of those of the heartbeat job."""
     parts = [
         f"batch {batch.batch_id}",
         count(batch.heartbeats, "record"),

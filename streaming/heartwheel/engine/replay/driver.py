@@ -36,7 +36,6 @@ class Replay:
     """A run of the rules over a log.
 
     Args:
-        config: the coordinator's settings.
         snapshot: what `snapshot` returned, to continue from there.
     """
 

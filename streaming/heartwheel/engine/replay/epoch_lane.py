@@ -38,8 +38,6 @@ class EpochLine(msgspec.Struct, frozen=True):
 
     Args:
         evidence: when it arrived, and its answer.
-        beat: the heartbeat.
-        event: the event.
     """
 
     evidence: RecordedAnswer
@@ -76,8 +74,6 @@ class EpochLane:
 
     Args:
         state: the initial state; its group is changed in place.
-        config: the settings of groups.
-        emit: called with every verdict, in order.
         follow: called after each accepted request with the group, its sender (`None` for the coordinator) and its time.
     """
 

@@ -36,7 +36,6 @@ class LaneState(msgspec.Struct, omit_defaults=True):
     """The state of a lane, so that a replay can be saved and resumed.
 
     Args:
-        group: the group's state.
         waiting: requests that arrived so recently that their order may still change.
         completed_ms: when each future generation was complete, by the answers to its joins, epoch ms.
         forced: how many join phases ended because members were answered with the next generation, contrary to our
@@ -54,8 +53,6 @@ class ReplayLane:
 
     Args:
         state: the initial state; its group is changed in place.
-        config: the coordinator's settings.
-        emit: called with every verdict, in order.
     """
 
     def __init__(self, state: LaneState, config: CoordinatorConfig, emit: Callable[[Verdict], None]) -> None:

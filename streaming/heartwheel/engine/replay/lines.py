@@ -25,7 +25,6 @@ class ReplayedLine(NamedTuple):
 
     Args:
         t_ms: when the request arrived, epoch ms.
-        event: the request.
         evidence: what a broker recorded with it; `None` for a line without such fields.
     """
 

@@ -32,7 +32,6 @@ class LogReplay:
     """A run of the rules over a log.
 
     Args:
-        config: the coordinator's settings.
         snapshot: what `snapshot` returned, to continue from there.
         epochs: the settings of groups with member epochs; by default `config` for all of them.
         revocations: records each member that has to give partitions back.

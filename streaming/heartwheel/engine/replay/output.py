@@ -15,7 +15,6 @@ class VerdictLine(msgspec.Struct, kw_only=True, omit_defaults=True):
     Args:
         t_ms: when it is true: the deadline of a timer, or the effective time of a request; epoch ms.
         kind: what was decided (`heartwheel.wire.verdicts.Kind`).
-        group_id: the group.
         member_id: the member, `None` for a verdict about the group.
         generation_id: the group's generation at that moment; for a started rebalance the old one.
         reason: Kafka's words.

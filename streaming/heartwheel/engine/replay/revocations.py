@@ -25,8 +25,6 @@ class Stretch(msgspec.Struct):
     """How long a member had partitions to give back.
 
     Args:
-        group_id: the group.
-        member_id: the member.
         start_ms: when it was asked, epoch ms.
         timer: which timer of the group ran for it.
         stop_ms: what ended it, epoch ms; `OPEN` if nothing did.
@@ -98,7 +96,6 @@ class Revocations:
         """Record a group's timers after an accepted request.
 
         Args:
-            group: the group.
             sender: whose request it was; `None` for a load or an unload, which affects the timers of all members.
             t_ms: when it arrived, epoch ms.
         """
@@ -129,7 +126,6 @@ def what_if_revocations(
     Args:
         revocations: those of the log.
         verdicts: what the coordinator decided on it, in the order of time.
-        timeouts_ms: rebalance timeouts, ms.
         end_ms: the clock at the end of the log, epoch ms.
     """
     stretches = revocations.stretches

@@ -67,9 +67,6 @@ _PHASES: Final = frozenset(
 class ReplayedPhases:
     """The phases of one group: when each began, and whether its coordinator was away.
 
-    Args:
-        group_id: the group.
-
     Attributes:
         begins: (epoch ms, kind of the verdict that began it), in the order of time.
         absences: (unloaded, loaded), epoch ms; the second is `None` while it is away.
@@ -133,7 +130,6 @@ class SignRow(NamedTuple):
     """One sign of a member.
 
     Args:
-        t_ms: epoch ms.
         sign: a value of `Sign`.
         generation: `UNCHECKED_GENERATION` if the request names none.
     """

@@ -30,7 +30,6 @@ class MemberSilence(NamedTuple):
     """One silence of a member.
 
     Args:
-        member: the member's number.
         last_sign_ms: the sign of life before it, epoch ms.
         start_ms: from when the timer runs, epoch ms.
         stop_ms: what ended it, epoch ms, `OPEN` if nothing did.
@@ -48,7 +47,6 @@ class FollowedRow(NamedTuple):
     """A sign of a member, with what follows.
 
     Args:
-        row: the sign.
         stop: the next sign other than an expiration; `None` if there is none.
         alive: whether a later request of the member follows, at the same generation if both name one.
     """
@@ -79,7 +77,6 @@ def find_silences(signs: SignsOfLife, member: int, rows: Sequence[FollowedRow]) 
 
     Args:
         signs: every line of the log.
-        member: the member's number.
         rows: what `followed` returned for it.
     """
     phases = signs.phases[signs.members[member][0]]

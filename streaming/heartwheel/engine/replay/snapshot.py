@@ -24,7 +24,6 @@ class Snapshot(msgspec.Struct):
     """A replay between two lines.
 
     Args:
-        config: the rules' configuration.
         lines: how many lines were read.
         last_ms: the newest time that was read, epoch ms; -1 before the first.
         settled_ms: up to when all lines have been read and all verdicts returned, epoch ms; -1 if never.

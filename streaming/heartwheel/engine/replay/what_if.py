@@ -94,7 +94,6 @@ def what_if(
     Args:
         signs: every line of the log.
         verdicts: what the coordinator decided on it, in the order of time.
-        timeouts_ms: session timeouts, ms.
         end_ms: the clock at the end of the log, epoch ms.
         group_kind: only members with heartbeats of this kind of group, whose session timeout the broker sets:
             `consumer`, `share` or `streams`; empty for all members of all groups.
@@ -132,7 +131,6 @@ def what_if_intervals(
     Args:
         signs: every line of the log.
         verdicts: what the coordinator decided on it, in the order of time.
-        intervals_ms: heartbeat intervals, ms.
         end_ms: the clock at the end of the log, epoch ms.
     """
     signs.judge(verdicts)

@@ -37,7 +37,6 @@ def may_arrive_at_once(group: Group, size: int, events: Sequence[Event], config:
         group: the group without its members.
         size: the number of its members.
         events: the first heartbeat of each new member, in the order in which they count.
-        config: the rules' configuration.
     """
     if group.unloaded or group.kind not in KINDS or group.state not in STATES:
         return False
@@ -80,8 +79,6 @@ def arrive_at_once(
         group: the group without its members; the rest of it is changed in place.
         size: the number of its members.
         arrivals: arrivals that `may_arrive_at_once` accepted, in the order in which they count.
-        config: the rules' configuration.
-        emit: takes each verdict.
 
     Returns:
         The members, whose sessions the caller starts.

@@ -21,7 +21,6 @@ class GroupOverride:
     """One value of a group's own configuration.
 
     Args:
-        group_id: the group.
         name: Kafka's name, such as `consumer.session.timeout.ms`.
         value: the value; `None` if the override was removed.
         since_ms: when the override takes effect, epoch ms.

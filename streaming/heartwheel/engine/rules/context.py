@@ -41,7 +41,6 @@ class Context(Speaker):
     Args:
         group: the state.
         config: bounds and delays.
-        emit: called with every verdict, in order.
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
 

@@ -30,8 +30,6 @@ def expire_at_once(group: Group, clock_ms: int, config: CoordinatorConfig, emit:
     Args:
         group: changed in place.
         clock_ms: the time up to which sessions end, epoch ms.
-        config: the rules' configuration.
-        emit: takes each verdict.
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
 
     Returns:
@@ -59,7 +57,6 @@ class _Departures:
 
     Args:
         group: changed in place.
-        emit: takes each verdict.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms.
     """
 

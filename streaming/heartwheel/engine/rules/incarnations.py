@@ -50,8 +50,6 @@ def has_ended(group: Group, member_id: str, incarnation: int | None, now_ms: int
     """Return whether an incarnation of a member has left or failed.
 
     Args:
-        group: the group.
-        member_id: the member.
         incarnation: the incarnation; `None` if a record names none.
         now_ms: effective time, epoch ms.
     """
@@ -67,7 +65,6 @@ def remember_end(group: Group, member_id: str, incarnation: int, now_ms: int) ->
     Args:
         group: changed in place.
         member_id: the member, never empty.
-        incarnation: the incarnation.
         now_ms: effective time, epoch ms.
     """
     key = _key(member_id, incarnation)
@@ -88,7 +85,6 @@ def take_incarnation(ctx: Context, event: Event, member: Member) -> bool:
     """Set a member's incarnation to that of a heartbeat that keeps it alive, unless it is an earlier one.
 
     Args:
-        ctx: the group at this moment.
         event: the heartbeat.
         member: changed in place; its session timeout is still that of its present incarnation.
 

@@ -36,7 +36,6 @@ class GroupMachine:
     Args:
         group: the state, changed in place.
         config: bounds and delays.
-        emit: called with every verdict, in order.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
@@ -61,7 +60,6 @@ class GroupMachine:
         """Fire every timer that is due at the event's effective time, then apply the event.
 
         Args:
-            event: the request.
             append_ms: append time of its record, epoch ms.
             fingerprint: `heartwheel.wire.event_codec.fingerprint` of the event, for heartbeats on the way to the fast
                 path.

@@ -42,8 +42,6 @@ class ClassicRules:
 
     Args:
         group: the state, changed in place.
-        config: the configuration of groups.
-        emit: called with every verdict, in order.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 
@@ -72,7 +70,6 @@ class ClassicRules:
         """Fire every timer that is due at the request's effective time, then apply it.
 
         Args:
-            request: the request.
             append_ms: append time of its record, epoch ms.
             fingerprint: `heartwheel.wire.requests.fingerprint_of` the request.
 

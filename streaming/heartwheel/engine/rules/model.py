@@ -64,13 +64,10 @@ class Member(msgspec.Struct, omit_defaults=True):
         member_id: the id from the coordinator.
         seq: position in the order in which the members of the group joined.
         group_instance_id: the instance id of a static member, else `None`.
-        client_id: shown to people.
-        client_host: shown to people.
         session_timeout_ms: how long the member may be silent, ms; 0 while that is unknown, and no session runs.
         rebalance_timeout_ms: how long the group waits for the member to join again, ms; 0 while that is unknown.
         protocols: what it offered when it last joined; empty for a member whose join was not seen.
         deadline_ms: when its timer fires, epoch ms; `NEVER` if it has none.
-        timer: what that timer is for.
         timer_ms: the length with which that timer was armed, ms.
         last_seen_ms: effective time of the last event that kept it alive, epoch ms.
         pending: it got its id and has not joined with it yet.
@@ -119,7 +116,6 @@ class Group(msgspec.Struct, omit_defaults=True):
     """One group.
 
     Args:
-        group_id: its name.
         kind: how much of its life was seen.
         state: its state in the protocol.
         previous_state: the state before. `Empty` marks a join phase as an initial rebalance.

@@ -17,11 +17,7 @@ from heartwheel.wire.events import Protocol
 
 
 class Roster:
-    """The members of one group; the methods are named after `ClassicGroup`'s.
-
-    Args:
-        group: the group.
-    """
+    """The members of one group; the methods are named after `ClassicGroup`'s."""
 
     def __init__(self, group: Group) -> None:
         self._group = group

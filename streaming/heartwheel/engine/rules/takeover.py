@@ -76,8 +76,6 @@ def is_behind(group: Group, event: Event, renewed_ms: int = -1) -> bool:
     outage may have hidden a rebalance, as long as no member has agreed since.
 
     Args:
-        group: the group.
-        event: the request.
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
     if event.generation_id <= group.generation:

@@ -60,8 +60,6 @@ class Timers:
         Args:
             member: a member or pending member of the group.
             now_ms: when it starts: the time of an event, or the deadline of the timer that fired.
-            length_ms: how long it runs.
-            kind: what it is for.
         """
         member.timer = kind
         member.timer_ms = length_ms

@@ -58,8 +58,6 @@ class Advance(Protocol[ShardedT_contra, OutputT_co]):
         """Advance one shard by one batch; called in a worker, once for each shard and batch.
 
         Args:
-            config: the job's.
-            shard_index: which shard.
             before: the state row that the batch before has left.
             frames: what `pack` has sent to this shard, as rows of `PACKED`.
             batch_ms: the batch's timestamp in Spark's offset log, the same on every replay, epoch ms.

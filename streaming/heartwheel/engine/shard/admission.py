@@ -25,7 +25,6 @@ class Refusal(NamedTuple):
         append_ms: its effective append time, epoch ms.
         cause: the limit.
         detail: a text for people.
-        group_id: its group.
         value: its value. If it is a heartbeat that came without its bytes, it may be encoded differently.
     """
 

@@ -39,9 +39,7 @@ def take_out(log: BatchLog, route: Route, groups: Table) -> Rows:
     """Mark the groups whose new members may arrive at once as not busy, so that `mark_busy` checks their timers.
 
     Args:
-        log: the records.
         route: their members and groups.
-        groups: the table of groups.
 
     Returns:
         intp (n,), their rows, ascending.
@@ -110,11 +108,7 @@ class ArrivingCrowd:
     """Adds members to the tables that arrive together.
 
     Args:
-        members: the table of members.
-        groups: the table of groups.
         wheel: where the timers are.
-        config: the rules' configuration.
-        emit: takes each verdict.
     """
 
     def __init__(
@@ -135,7 +129,6 @@ class ArrivingCrowd:
         """Add the new members of the groups that are not busy; a group that needs the rules is marked busy.
 
         Args:
-            log: the records.
             route: the route after `mark_busy`; the rows of new members are filled in.
             admission: the room that is left.
 

@@ -57,9 +57,6 @@ class ShardState(NamedTuple):
     """All that a shard keeps from one batch to the next.
 
     Args:
-        members: the member table.
-        groups: the group table.
-        wheel: the timing wheel.
         counts: counters by name.
         time: the time of every partition.
         elsewhere: partitions that groups were seen in besides their first, by the group's row.
@@ -127,9 +124,6 @@ def encode_state(state: ShardState) -> str:
 
 def decode_state(blob: str) -> ShardState:
     """Decode a shard's state.
-
-    Args:
-        blob: the result of `encode_state`.
 
     Raises:
         CorruptBlobError: if it is cut short, changed, or contradicts itself.

@@ -71,10 +71,7 @@ def mark_busy(
     """Mark every group of the batch that is not quiet, in `route.busy`.
 
     Args:
-        log: the records.
         route: the route; a group is busy already if one of its records is not a known heartbeat.
-        members: the members.
-        groups: the groups.
         member_deadline: int64 (members,), epoch ms.
         group_deadline: int64 (groups,), of the group's own timers, epoch ms.
     """
@@ -153,7 +150,6 @@ def keep_alive(log: BatchLog, route: Route, groups: Table) -> Alive:
     """Return the effect of the records of all quiet groups.
 
     Args:
-        log: the records.
         route: the route after `mark_busy`.
         groups: the groups; the effective time of the quiet ones is advanced.
     """

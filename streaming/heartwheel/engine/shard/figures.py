@@ -22,13 +22,7 @@ class MemberAtRisk(NamedTuple):
 
 
 class ShardFigures(NamedTuple):
-    """The present figures of a shard.
-
-    Args:
-        members: the table of members.
-        groups: the table of groups.
-        wheel: the timing wheel.
-    """
+    """The present figures of a shard."""
 
     members: Table
     groups: Table

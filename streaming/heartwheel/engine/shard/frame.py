@@ -51,7 +51,6 @@ def encode_section(data: bytes, *, compressed: bool = True) -> str:
     """Encode the bytes of a section as text.
 
     Args:
-        data: the section.
         compressed: whether to try it. For noise it only costs time.
     """
     if compressed and len(data) >= _COMPRESSED_FROM:
@@ -94,8 +93,6 @@ def kept_section(name: str, data: bytes, encoded: Mapping[str, tuple[bytes, str]
     """Encode the bytes of a section, or return the text that was read if they are the same.
 
     Args:
-        name: the section's.
-        data: its bytes.
         encoded: the sections that were read, each as bytes and as text.
         compressed: see `encode_section`.
     """

@@ -44,8 +44,6 @@ class GroupRunner:
     """Runs groups through their state machines, and stores them back.
 
     Args:
-        members: the table of members.
-        groups: the table of groups.
         wheel: where the timers are.
         loader: loads groups from rows.
         router: is told when fingerprints change.
@@ -78,7 +76,6 @@ class GroupRunner:
         """Apply the records of every busy group, and fire its timers up to its own time.
 
         Args:
-            log: the records.
             route: their members and groups, and which groups are busy.
             times: int64 (groups,), epoch ms.
             relayed: `LogTime.relayed_until_ms` of a source and a group.
@@ -243,7 +240,6 @@ def _changes_coordinator(
 
     Args:
         event: an event of a feed.
-        at_ms: its time, epoch ms.
         source: the feed's source.
         loaded: the group.
         sources: the sources of its records; that of its newest coordinator is last.

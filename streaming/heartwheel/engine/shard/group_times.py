@@ -35,7 +35,6 @@ class GroupTimes:
     """The partitions from which each group is read.
 
     Args:
-        groups: the table of groups.
         elsewhere: the partitions where a group was seen besides its first, by the group's row.
         sources: the partitions from which records of those groups were applied, likewise.
     """
@@ -138,7 +137,6 @@ class GroupTimes:
         those behind it to the same time.
 
         Args:
-            log: the records.
             route: their members and groups.
             time: of the partitions.
             decided: int64 (sources,), the time up to which each is decided, epoch ms.
@@ -191,7 +189,6 @@ class GroupTimes:
 
         Args:
             rows: intp (n,), the groups.
-            moment_ms: epoch ms.
             partition: that partition, which has been read further.
             time: of the partitions.
             decided: int64 (sources,), the time up to which each is decided, epoch ms.

@@ -50,8 +50,6 @@ class KnownHeartbeat(msgspec.Struct, frozen=True, gc=False):
     """The heartbeat of a member, as its row has it.
 
     Args:
-        group_id: its group.
-        member_id: the member.
         rest: its other fields, JSON.
     """
 
@@ -94,7 +92,6 @@ class Kept(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     Args:
         batch: the batch in which it was last among the records or was lost from its row, in the shard's own count.
-        value: its bytes.
     """
 
     batch: int

@@ -40,9 +40,7 @@ class ListedRebalance(NamedTuple):
     """A group that rebalances.
 
     Args:
-        group_id: its name.
         state: `PreparingRebalance`, `CompletingRebalance` or, for an epoch group, `Reconciling`.
-        members: the number of its members.
         deadline_ms: until when it waits, epoch ms; `None` if without limit.
         awaiting: the first of the members that have not joined, or not synced; empty if there are too many to read.
         awaiting_count: their number; `None` if there were too many to read.
@@ -60,8 +58,6 @@ def page_of(groups: Table, members: Table, number: int, size: int) -> list[Liste
     """Return one page of the groups.
 
     Args:
-        groups: the table of groups.
-        members: the table of members.
         number: the page; after the last it begins again with the first.
         size: the most groups on a page.
     """
@@ -88,8 +84,6 @@ def rebalancing(groups: Table, members: Table, loader: GroupLoader, most: int, n
     """Return the groups that rebalance.
 
     Args:
-        groups: the table of groups.
-        members: the table of members.
         loader: loads them.
         most: the most groups to list.
         names_max: the most members of each to list.

@@ -33,7 +33,6 @@ class BatchLog:
         offset: int64 (records,).
 
     Args:
-        packs: the records.
         heartbeats: the contents of heartbeats that came without their bytes; left out, none are known.
     """
 

@@ -44,8 +44,6 @@ def renew_sessions(
         rows: intp (n,), the groups.
         before_ms: when the outage began, epoch ms.
         after_ms: when it ended, epoch ms.
-        members: the table of members.
-        groups: the table of groups.
         wheel: where the timers are.
     """
     touched = np.zeros(groups.rows + 1, np.bool_)  # free rows read the last element

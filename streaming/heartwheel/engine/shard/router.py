@@ -21,7 +21,6 @@ class Router:
     """Routing of the records of batches, by fingerprint if it is known, otherwise by the group's name.
 
     Args:
-        members: the table of members.
         groups: the table of groups; unknown ones get a row.
         groups_max: the most groups.
         members_max: the most members.
@@ -88,7 +87,6 @@ class Router:
         """Return the number of records that came from another partition than their group's first.
 
         Args:
-            log: the records.
             group: (entries,), the groups of its entries.
         """
         if not len(self._groups):

@@ -79,8 +79,6 @@ class Loaded:
         row: the group's row.
         group: its state, changed in place.
         member_rows: member id to row, when the group was loaded.
-        config: the rules' configuration.
-        emit: takes each verdict.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
         known_heartbeats: the members' heartbeats by fingerprint, when the group was loaded.
     """
@@ -134,11 +132,7 @@ class GroupLoader:
     """Loads groups from the tables, and stores them back.
 
     Args:
-        members: the table of members.
-        groups: the table of groups.
         wheel: where deadlines are.
-        config: the rules' configuration.
-        emit: takes each verdict.
     """
 
     def __init__(

@@ -42,7 +42,6 @@ class _PackedBodies(Bodies):
 
     Args:
         block: their lengths and their bytes, as they were sent.
-        count: the number of bodies.
         size: bytes of the block, unpacked.
     """
 

@@ -60,7 +60,6 @@ class Shard:
     """One coordinator partition.
 
     Args:
-        coordinator: the rules' configuration.
         limits: the limits of what the shard holds and writes.
         tick_ms: resolution of the wheel, ms; by default, that in the blob.
         wheel_size: buckets a level of the wheel; by default, that in the blob.
@@ -196,7 +195,6 @@ class Shard:
         """Apply the records of a batch, and fire what is due by the time that it proves.
 
         Args:
-            packs: the records.
             readings: the read positions of each partition, whichever shard they were for; at least of every partition
                 of the packs.
             relayed: the records of feeds, with the feed's name; their times are those of the feed.
@@ -296,7 +294,6 @@ class Shard:
         """Apply the records up to a time before which nothing is unread, and fire the timers that are due by then.
 
         Args:
-            packs: the records.
             decided: int64 (sources,), the time up to which each is decided, epoch ms.
             batch: changed in place.
             until_ms: records after that time wait, epoch ms.
@@ -351,7 +348,6 @@ class Shard:
         partitions than before, or for no renewal.
 
         Args:
-            late: the records that wait.
             forgotten: whether a group with a pending renewal has been forgotten.
         """
         waiting = BatchLog(late, self._heartbeats)

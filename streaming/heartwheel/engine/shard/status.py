@@ -47,7 +47,6 @@ def status_of(
     Args:
         shard: the shard after `apply`.
         outcome: the result of `apply`.
-        index: the shard's number.
         batch_ms: timestamp of the trigger, epoch ms.
         held: whether a backlog is being read.
         at_risk_count: the number of members nearest to expiry to list.

@@ -26,7 +26,6 @@ def write_timers(wheel: TimingWheel, members: Columns, groups: Columns) -> bytes
     """Encode the timers of all members and groups, and when the members were seen.
 
     Args:
-        wheel: where the timers are.
         members: the columns of the member table; `seen_ms` is removed from it.
         groups: the columns of the group table.
     """

@@ -101,7 +101,6 @@ class ReadingsBuilder:
             first_offset: offset of the first of these records.
             append_ms: int64 (records,), their append times, epoch ms, `UNTIMED_MS` without one; at least one record.
             tick_rows: the indices of those that are ticks, ascending.
-            ticks: those ticks.
 
         Returns:
             int64 (records,), their effective times according to what this task has read, epoch ms.

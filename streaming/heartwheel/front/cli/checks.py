@@ -33,7 +33,6 @@ class DoctorCheck(NamedTuple):
     """A check and its result.
 
     Args:
-        name: what was checked.
         status: the rating.
         detail: what was found.
         hint: what to do about it.

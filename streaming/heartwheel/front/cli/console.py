@@ -146,7 +146,6 @@ def load(config: Path | None, flags: Sequence[str] | None, **named: Any) -> Load
     """Load the configuration for a command.
 
     Args:
-        config: the file that `--config` names.
         flags: the texts of `--set`.
         named: values of named options by path with `__` between the parts, such as `engine__shards`; `None` is
             left out.

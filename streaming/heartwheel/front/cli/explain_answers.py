@@ -26,9 +26,7 @@ def show_sums(sums: LogSummary, *, summary: bool, json: bool, rows: bool) -> Non
     """Print the summary: a table if requested, or answers below or in place of rows; JSON has neither.
 
     Args:
-        sums: what was read.
         summary: whether the table is requested.
-        json: whether to print JSON.
         rows: whether rows were printed before.
     """
     if summary:
@@ -41,7 +39,6 @@ def show_answers(sums: LogSummary, *, rows: bool) -> None:
     """Print the state of each group and what happened to it: wrapped for a terminal, one line each in a pipe.
 
     Args:
-        sums: what was read.
         rows: whether rows were printed before.
     """
     from heartwheel.sources.explain.verdicts import judged

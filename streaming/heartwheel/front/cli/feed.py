@@ -39,7 +39,6 @@ def feed_plan(settings: Settings, duration_ms: int | None) -> FeedPlan:
     """Return the plan of a feeder for these settings.
 
     Args:
-        settings: the checked configuration.
         duration_ms: length of the feed, ms; endless if absent.
     """
     from heartwheel.proof.members.schedule import FeedPlan

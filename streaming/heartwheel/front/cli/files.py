@@ -11,9 +11,6 @@ from heartwheel.base.errors import HeartwheelError
 def read_file(path: Path) -> bytes:
     """Read a whole file.
 
-    Args:
-        path: the file.
-
     Raises:
         HeartwheelError: it cannot be read.
     """
@@ -27,7 +24,6 @@ def write_file(path: Path, data: bytes) -> None:
     """Write a file atomically: it is complete, or does not exist.
 
     Args:
-        path: the file.
         data: its content.
 
     Raises:

@@ -27,7 +27,6 @@ def rate_growth(partitions: int, named: tuple[int, ...], older: int | None, *, s
     """Rate what a new checkpoint would know of a topic's growth.
 
     Args:
-        partitions: how many it has.
         named: how many it had before, by the ticks in it.
         older: how many of its partitions began long before the others; `None` if none did.
         starting_offsets: where a new checkpoint starts, `earliest` or `latest`.

@@ -30,7 +30,6 @@ class ShardView(NamedTuple):
     """The state of one shard after a batch.
 
     Args:
-        number: its number.
         last_trigger_ms: timestamp of its last live trigger, epoch ms; -1 if there was none.
         clock_ms: up to where its timers have fired, epoch ms; -1 if they never did.
         state_bytes: size of its encoded state.
@@ -52,7 +51,6 @@ class CheckpointView(NamedTuple):
     """The content of a checkpoint.
 
     Args:
-        location: where it is.
         manifest: the settings that it was created with.
         batch_id: the last batch that was committed; -1 if there is none.
         shards: their state after that batch, in order.
@@ -68,7 +66,6 @@ def read_checkpoint(settings: Settings, log_file: Path) -> CheckpointView:
     """Read the settings' checkpoint; write nothing.
 
     Args:
-        settings: the checked configuration.
         log_file: where Spark logs.
 
     Raises:
@@ -105,7 +102,6 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> Shar
     """Decode the state row of one shard.
 
     Args:
-        index: the shard's number.
         state: the row, in the order of `STATE_SCHEMA`.
 
     Raises:

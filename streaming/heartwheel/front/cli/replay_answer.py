@@ -32,7 +32,6 @@ def answer_question(
         revocations: the members that were asked to give partitions back.
         verdicts: what the coordinator decided on the log, in the order of time.
         end_ms: the clock at the end of the log, epoch ms.
-        json: whether to print JSON.
     """
     if question.name == REBALANCE:
         of_revocations = what_if_revocations(revocations, verdicts, question.values_ms, end_ms)

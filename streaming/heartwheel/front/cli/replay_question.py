@@ -23,7 +23,6 @@ class Question(NamedTuple):
 
     Args:
         name: one of `NAMES`.
-        values_ms: its values, ms.
     """
 
     name: str

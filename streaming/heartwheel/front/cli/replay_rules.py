@@ -30,7 +30,6 @@ def rules_of(config: Path | None, flags: Sequence[str], recorded: Mapping[str, i
     """Return the coordinator's settings: the configuration, overridden by a recording, overridden by the flags.
 
     Args:
-        config: the file that `--config` names.
         flags: the texts of `--set`; a duration may also have its name in a broker's configuration, with `_ms` and in
             ms.
         recorded: the coordinator's settings of a recording, by their names in `CoordinatorConfig`.

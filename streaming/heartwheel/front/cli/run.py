@@ -153,7 +153,6 @@ def require_topics(settings: Settings, *, operations: bool = False) -> None:
     """Check that the topics exist and have the right settings, before any time is spent on anything else.
 
     Args:
-        settings: the checked configuration.
         operations: whether to check those of delayed operations.
 
     Raises:

@@ -100,7 +100,6 @@ def trouble_of(state: TickerState, topic: str) -> str:
     """Return in one line where a ticker cannot write and why, empty if it can.
 
     Args:
-        state: the ticker's.
         topic: the topic that it writes to.
     """
     if state.silent:

@@ -24,7 +24,6 @@ class ConsumerPlan(msgspec.Struct, frozen=True):
     Args:
         bootstrap: `host:port`.
         topic: what it reads.
-        group_id: its group.
         client_id: what it calls itself.
         protocol: `classic` (kafka-python), or `consumer` (KIP-848) or `share` (KIP-932), both librdkafka's.
         session_timeout_ms: of a classic one; the broker sets that of the others.

@@ -95,7 +95,6 @@ def judge_log(
 
     Args:
         audit: a new audit.
-        log: the log to read.
         truth: what the feeder wrote.
         settings: the number of shards, and the canary's groups: their rows are audited, and not counted.
         until_ms: verdicts that become true later are not missed, epoch ms.

@@ -87,7 +87,6 @@ class Tally:
 
         Args:
             rows: those of one partition in their order.
-            now_ms: wall clock, epoch ms.
         """
         self._picture.apply(rows, now_ms=now_ms)
         news = News([], [])

@@ -26,9 +26,6 @@ _PATIENCE_MS: Final = 600_000
 def make_broker_archive(jars: Sequence[Path]) -> Path:
     """Run a broker, and keep the classes that it has loaded; the tool that formats its storage uses them, too.
 
-    Args:
-        jars: the broker's.
-
     Returns:
         The archive.
 

@@ -43,7 +43,6 @@ def class_archive_file(jars: Sequence[Path], *names: str) -> Path:
     """Return where an archive of the classes of these jars is kept: beside the cache that they are in.
 
     Args:
-        jars: the class path.
         names: what else the archive depends on.
     """
     words = "\n".join((*names, os.environ.get("JAVA_HOME", ""), *map(str, jars)))

@@ -102,11 +102,7 @@ class Audit:
         self._state.begins[partition] = Begin(append_ms)
 
     def exist(self, partitions: int) -> None:
-        """Set the number of partitions of the heartbeat topic; a tick that names more is forged.
-
-        Args:
-            partitions: the number of partitions.
-        """
+        """Set the number of partitions of the heartbeat topic; a tick that names more is forged."""
         self._state.partitions_max = partitions
 
     def unread(self, partition: int, first: int, last: int) -> None:
@@ -129,8 +125,6 @@ class Audit:
 
         Args:
             append_ms: its append time, epoch ms; negative if it carries its producer's time.
-            partition: its partition.
-            offset: its offset.
             value: its value; `None` is a tombstone.
         """
         state, timeline = self._state, self._timeline
@@ -155,14 +149,7 @@ class Audit:
             self._matcher.settle(timeline.least_ms(), self._may_be_judged)
 
     def written(self, row: Row, partition: int, offset: int, append_ms: int) -> None:
-        """Read a row of the expirations or the triggers topic.
-
-        Args:
-            row: the decoded row.
-            partition: its partition.
-            offset: its offset.
-            append_ms: its append time, epoch ms.
-        """
+        """Read a row of the expirations or the triggers topic."""
         expired = row if isinstance(row, ExpirationRow) else None
         trigger = row if isinstance(row, TriggerRow) else None
         self._matcher.take(OpenRow(topic_of(row), partition, offset, append_ms, expired, trigger))
@@ -172,9 +159,6 @@ class Audit:
 
         Args:
             topic: `expirations`, `triggers` or `rejects`.
-            partition: its partition.
-            offset: its offset.
-            append_ms: its append time, epoch ms.
             detail: what is wrong with it.
         """
         self._state.counts["written"] = self._state.counts.get("written", 0) + 1
@@ -208,7 +192,6 @@ class Audit:
         """Read a status row, which shows that a shard ran a batch. A verdict can only be late while the job ran.
 
         Args:
-            shard: the shard's number.
             batch_ms: the timestamp of the batch's trigger, epoch ms.
             append_ms: append time of the row, epoch ms; `batch_ms` if omitted.
             clock_ms: up to when the shard has decided, epoch ms; omitted if unknown.

@@ -38,9 +38,6 @@ class Clocks(msgspec.Struct):
         """Return up to when all verdicts must be in the topics, epoch ms; -1 if that is unknown for some shard.
 
         A batch may have ended between records of the same append time, so the clock's own millisecond is not proven.
-
-        Args:
-            shards: the number of shards.
         """
         known = self.shards
         least_ms = min((known[shard].proven_ms if shard in known else -1 for shard in range(shards)), default=-1)

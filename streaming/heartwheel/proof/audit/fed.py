@@ -48,7 +48,6 @@ class AuditedFeedMark(msgspec.Struct, frozen=True):
     """A mark of a feed.
 
     Args:
-        feed: the feed's name.
         passed_ms: every event of an earlier time has been written, epoch ms.
         since_ms: since when the feed has missed nothing, epoch ms.
         held: for groups that the feed holds back, the time up to which their events have been written, epoch ms.
@@ -99,7 +98,6 @@ class FeedSource(msgspec.Struct):
         """Read a mark.
 
         Args:
-            mark: the decoded mark.
             time_ms: its effective append time, epoch ms.
             append_ms: its append time, epoch ms; it limits how far ahead the mark is believed.
 

@@ -28,10 +28,6 @@ class AuditedRecord(NamedTuple):
     """One record of a topic or a file.
 
     Args:
-        append_ms: its append time, epoch ms.
-        source: its topic.
-        partition: its partition.
-        offset: its offset.
         value: its value; `None` is a tombstone.
         stream: the stream it was read from: the partition, or one number for a whole file.
         position: its position in that stream: the offset, or the number of the line.

@@ -68,7 +68,6 @@ class LatenessJudge(msgspec.Struct):
         """Record that a shard ran a batch; return the verdicts that this proves late.
 
         Args:
-            shard: the shard's number.
             append_ms: append time of its status row, epoch ms.
             clock_ms: up to when it has decided, epoch ms; `None` if unknown.
         """

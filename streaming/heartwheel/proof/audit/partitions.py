@@ -65,7 +65,6 @@ class Partition(msgspec.Struct):
     """The clock of one partition.
 
     Args:
-        number: the partition's number.
         watermark_ms: effective time of the newest record, epoch ms; -1 if nothing was read.
         append_ms: append time of that record itself, epoch ms.
         ticks: the newest tick of each run that may still be alive.

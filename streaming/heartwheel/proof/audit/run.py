@@ -54,8 +54,6 @@ def run(audit: Audit, log: AuditedLog, *, shards: int, until_ms: int | None = No
 
     Args:
         audit: a new one, or one that continues from a snapshot.
-        log: the log to read.
-        shards: the job's number of shards.
         until_ms: judge up to here instead of up to the job's clock, epoch ms.
 
     Raises:

@@ -117,9 +117,7 @@ class AuditState(msgspec.Struct):
     Args:
         config: the settings of the audited job.
         ledger: the findings.
-        pace: the judge of lateness.
         format: version of this format.
-        groups: the groups by id.
         partitions: the clock of each partition.
         sources: the clock of each feed, in the order in which they first appeared.
         partitions_max: the topic's number of partitions; a tick that names more is forged.

@@ -65,7 +65,6 @@ class Timeline:
         """Advance the time of a partition by its next record; return the record's effective time, epoch ms.
 
         Args:
-            partition: the partition's number.
             append_ms: the record's own append time, epoch ms; negative if it has none.
             tick: the decoded tick, if it is a tick.
 
@@ -105,9 +104,7 @@ class Timeline:
         """Read a mark of a believed feed, and run the feed's groups as far as it allows.
 
         Args:
-            mark: the decoded mark.
             time_ms: its effective append time, epoch ms.
-            append_ms: its append time, epoch ms.
         """
         if append_ms < 0:
             return  # how far ahead it is cannot be checked; the next mark repeats it
@@ -137,13 +134,7 @@ class Timeline:
         return notes is not None and bool(notes.parts) and notes.parts[0] < 0
 
     def put(self, notes: GroupNotes, place: RecordPlace, event: Request) -> None:
-        """Add a record of a group. It is applied now, or once no earlier record can follow.
-
-        Args:
-            notes: the group.
-            place: the record's place.
-            event: the decoded record.
-        """
+        """Add a record of a group. It is applied now, or once no earlier record can follow."""
         partition = place.partition
         if partition not in notes.parts:
             notes.parts.append(partition)

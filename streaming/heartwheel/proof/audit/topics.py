@@ -50,9 +50,7 @@ class TopicLog:
 
     Args:
         consumer: a consumer of `heartwheel.kafka.client.reader`.
-        names: the names of the topics.
         audit: has the positions; is told where the heartbeats begin, if the first ones were deleted.
-        shards: the job's number of shards.
 
     Raises:
         KafkaRefusedError: a topic does not exist, or no record comes for 20 s.

@@ -29,7 +29,6 @@ class Sent(NamedTuple):
 
     Args:
         member: who sends it.
-        value: what is sent.
         event: the same decoded, for members that go by what becomes of it.
         life: how many lives the member had before.
     """
@@ -50,7 +49,6 @@ class Members(Protocol):
         """Carry out one action of a member.
 
         Args:
-            member: its number.
             action: what it does; garbage is not asked for here.
             now_ms: when, ms since the start of the feed; never goes back.
 

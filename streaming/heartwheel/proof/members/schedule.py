@@ -41,7 +41,6 @@ class MemberStep(NamedTuple):
     Args:
         at_ms: when, ms since the start of the feed.
         member: the member's number, from 0.
-        action: what it does.
         draw: a random number in [0, 1), for what the action leaves open.
     """
 
@@ -55,7 +54,6 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to simulate. Rates are probabilities a member and minute; shares are probabilities.
 
     Args:
-        groups: how many groups.
         members_per_group: members of each.
         heartbeat_interval_ms: time between two beats of a member, ms.
         jitter: how far each interval may differ from that, as a share of it.

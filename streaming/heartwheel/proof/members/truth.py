@@ -35,8 +35,6 @@ class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
     Args:
         turn: what happened.
         group_id: the member's group.
-        member_id: the member.
-        session_timeout_ms: its session timeout, ms.
         at_ms: when the feeder did it, by its own clock, epoch ms.
         last_beat_ms: broker's append time of the last record the member had sent by then, epoch ms; absent if the
             fate of that record is unknown.

@@ -32,7 +32,6 @@ class SimulatedHistory(NamedTuple):
     """The outcome of a seed.
 
     Args:
-        seed: the seed.
         problems: the broken promises; empty if every promise held.
         seen: the number of occurrences, by name.
         lines: the lines of the story, if they were kept.
@@ -76,7 +75,6 @@ def run_history(plan: Plan, story: Story) -> tuple[SimulatedTopic, SimulatedJob]
 
     Args:
         plan: its parameters.
-        story: records what happens.
     """
     topic = feed(plan, story).topic
     job = SimulatedJob(plan, topic, story)

@@ -23,7 +23,6 @@ class Failure(NamedTuple):
     """A seed whose history broke a promise.
 
     Args:
-        seed: the seed.
         problems: the broken promises; an error of the job counts as one.
     """
 
@@ -41,7 +40,6 @@ class Survey(NamedTuple):
     """The outcome of many seeds.
 
     Args:
-        seeds: the number of seeds.
         failures: the seeds that broke a promise.
         seen: the number of occurrences in all of them, by name.
         rows: the digests of their rows, added up modulo 2**128.
@@ -57,7 +55,6 @@ def survey(seeds: Sequence[int], *, workers: int, report: Callable[[Survey], Non
     """Simulate many histories.
 
     Args:
-        seeds: the seeds.
         workers: the number of processes; 0 uses only this one.
         report: called with the result so far after every few histories.
     """

@@ -48,7 +48,6 @@ class Canary:
     Nothing is missed while Kafka is away or the job is not live; those silences are `void` unless they end in time.
 
     Args:
-        settings: the checked configuration.
         on_judged: called with each outcome, from the canary's thread.
     """
 

@@ -51,7 +51,6 @@ class Claim(NamedTuple):
     """What an expiration claims.
 
     Args:
-        id: its id.
         last_seen_ms: the time of the member's last event, epoch ms.
         deadline_ms: when it had to be expired, epoch ms.
         append_ms: when the expiration was appended, epoch ms.

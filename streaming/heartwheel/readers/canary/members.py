@@ -84,7 +84,6 @@ class CanaryMembers:
 
         Args:
             row: what it says.
-            append_ms: when it was appended, epoch ms.
         """
         judge = self._judges.get(row.group_id)
         if judge is not None and row.member_id == self.member_id:

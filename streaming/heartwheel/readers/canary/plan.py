@@ -63,9 +63,6 @@ def plan_of(settings: Settings) -> CanaryPlan:
     A session is the shortest that the engine accepts, so that verdicts come soon, and six heartbeats at least. It is
     silent for two heartbeats more, then comes back: whether the engine has noticed by then must not matter. Where a
     period of the configuration is too short for that, it is as short as can be.
-
-    Args:
-        settings: the checked configuration.
     """
     canary, beat_ms = settings.canary, settings.canary.heartbeat_interval_ms
     session_ms = max(settings.coordinator.group_min_session_timeout_ms, _BEATS_A_SESSION * beat_ms)
@@ -85,7 +82,6 @@ def groups_of(prefix: str, shards: int) -> list[str]:
 
     Args:
         prefix: what the names begin with.
-        shards: how many shards there are.
 
     Returns:
         The names, by shard.

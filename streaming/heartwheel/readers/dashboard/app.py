@@ -77,12 +77,10 @@ def create_app(
 
     Args:
         picture: what is shown; the caller feeds it.
-        settings: the checked configuration.
         history: reads heartbeats on demand; with `None` none are shown.
         canary: returns the canary's figures; `None` if none runs.
         metrics: writes the metrics, such as `Metrics.text`; with `None` none are served.
         login: decides who has access; with `None` it is made from the settings.
-        now_ms: the wall clock, epoch ms.
 
     Returns:
         The application; `app.state.hub` is its `Hub`.

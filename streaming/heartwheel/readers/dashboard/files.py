@@ -22,10 +22,6 @@ class Files(NamedTuple):
 def read_files(settings: Settings, now_ms: Callable[[], int]) -> Files:
     """Read the files that the section `[dashboard]` names.
 
-    Args:
-        settings: the checked configuration.
-        now_ms: the wall clock, epoch ms.
-
     Raises:
         SettingsError: some cannot be used; no secret is in the message.
     """

@@ -18,7 +18,6 @@ def server_of(picture: Picture, settings: Settings, **options: Any) -> HttpServe
 
     Args:
         picture: what is shown; the caller feeds it.
-        settings: the checked configuration.
         options: those of `create_app`, such as `history`.
 
     Raises:

@@ -39,8 +39,6 @@ def at_risk(picture: Picture, *, now_ms: int, limit: int = 50, canary: bool = Fa
 
     Args:
         picture: what the topics say.
-        now_ms: wall clock, epoch ms.
-        limit: most rows.
         canary: whether to show the canary's members too.
     """
     with picture.lock:

@@ -77,9 +77,6 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
     Args:
         row: of the expirations topic.
         seq: its number by arrival.
-        append_ms: when it was appended, epoch ms.
-        partition: its partition.
-        offset: its offset.
     """
     not_silence = row.shard == FROM_A_LOG or row.reason == ExpiryReason.WORKER_FAILED
     return Expiration(
@@ -108,7 +105,6 @@ def is_same_member(one: ExpirationRow, other: ExpirationRow) -> bool:
     A dynamic member has a new member id after every return, so its client's id and host together identify it.
 
     Args:
-        one: an expiration.
         other: another one.
     """
     if one.group_id != other.group_id:

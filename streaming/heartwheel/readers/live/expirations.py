@@ -115,10 +115,7 @@ def list_expirations(
     """Return a page of expirations.
 
     Args:
-        picture: the content of the topics.
-        wanted: the filter.
         before: only those whose `seq` is below this; in another order than the newest first, how many to skip.
-        limit: most rows.
     """
     with picture.lock:
         found = list(matching(picture, wanted))

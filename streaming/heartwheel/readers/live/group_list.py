@@ -78,12 +78,8 @@ def list_groups(
     """Return a page of groups.
 
     Args:
-        picture: the content of the topics.
-        wanted: the filter.
         rule: the definition of a storm.
-        now_ms: wall clock, epoch ms.
         before: only those whose `version` is below this; in another order than that of changes, how many to skip.
-        limit: most rows.
     """
     with picture.lock:
         entries = list(_matching(picture, wanted, rule, now_ms))

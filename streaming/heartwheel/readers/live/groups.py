@@ -123,9 +123,7 @@ def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
     """Return the state of a group; hold the picture's lock during that.
 
     Args:
-        entry: what is known of it.
         rule: the definition of a storm.
-        now_ms: wall clock, epoch ms.
     """
     newest, state, kind = entry.newest, state_of(entry), kind_of(entry)
     unknown = entry.listed.unknown_sessions if entry.listed is not None else 0

@@ -55,7 +55,6 @@ def health_of(signs: Signs, *, now_ms: int) -> Health:
 
     Args:
         signs: what is known.
-        now_ms: wall clock, epoch ms.
     """
     health = _judged(signs, now_ms)
     as_of_ms = _as_of_ms(signs, health, now_ms)

@@ -129,10 +129,7 @@ class HistoryReader:
         """Return the events of a member.
 
         Args:
-            group_id: its group.
-            member_id: its id.
             newest: its newest expiration; with `None` its latest events are read.
-            now_ms: wall clock, epoch ms.
 
         Raises:
             HistoryBusyError: too many requests are reading at the moment.
@@ -142,10 +139,6 @@ class HistoryReader:
 
     def tail(self, group_id: str, *, now_ms: int) -> GroupTail:
         """Return the members of a group that sent something lately.
-
-        Args:
-            group_id: the group.
-            now_ms: wall clock, epoch ms.
 
         Raises:
             HistoryBusyError: too many requests are reading at the moment.
@@ -214,9 +207,7 @@ def member_history(
     """Return a member's events and the gaps between them.
 
     Args:
-        member_id: its id.
         beats: events of its group, the oldest first.
-        newest: its newest expiration, if any.
         cut: called after all is read; returns why not everything was.
     """
     events: deque[HistoryEvent] = deque(maxlen=EVENTS_MAX)

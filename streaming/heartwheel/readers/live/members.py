@@ -35,8 +35,6 @@ def member_view(group_id: str, member_id: str, expirations: Sequence[Expiration]
     """Return what is known of one member.
 
     Args:
-        group_id: its group.
-        member_id: its id.
         expirations: of this member, the oldest first.
         history: its events in the heartbeat topic.
     """

@@ -83,9 +83,7 @@ def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
     """Return the present state.
 
     Args:
-        picture: the content of the topics.
         view: the parameters.
-        now_ms: wall clock, epoch ms.
     """
     with picture.lock:
         facts = _facts(picture, view, now_ms)

@@ -116,7 +116,6 @@ class Picture:
 
         Args:
             rows: those of one partition in their order.
-            now_ms: wall clock, epoch ms.
 
         Returns:
             What has changed.
@@ -139,7 +138,6 @@ class Picture:
 
         Args:
             linked: whether it does.
-            now_ms: wall clock, epoch ms.
         """
         with self.lock:
             if linked is not self.linked:

@@ -47,8 +47,6 @@ def series_of(picture: Picture, *, now_ms: int, points: int = 120, step_ms: int 
     """Return the last steps, including the present one.
 
     Args:
-        picture: the content of the topics.
-        now_ms: wall clock, epoch ms.
         points: how many steps.
         step_ms: how long each is, ms; a multiple of `STEP_MS`.
     """

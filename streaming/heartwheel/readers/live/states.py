@@ -98,7 +98,6 @@ def words_of(state: ShownState, kind: ShownKind | None, *, logged: bool = False,
     """Return the meaning of a group's state.
 
     Args:
-        state: its state.
         kind: its kind, if that is known.
         logged: whether it is known from a log.
         of_consumers: whether that is a log of its consumers alone.

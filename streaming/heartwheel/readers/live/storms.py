@@ -55,7 +55,6 @@ def storm_of(
         triggers: rows of the group, the oldest first.
         expirations: of the group, the oldest first.
         rule: the definition of a storm.
-        now_ms: wall clock, epoch ms.
     """
     from_ms = now_ms - rule.window_ms
     begun = [

@@ -59,9 +59,6 @@ def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
     A worker that comes to or leaves a presence group is one line, not a rebalance that begins and ends at once. One
     that failed before its first heartbeat has no line for its arrival: by the rules it arrives, and fails in the same
     moment. The line of its departure names both generations.
-
-    Args:
-        entry: what is known of it.
     """
     return _lines_of(entry)[-TIMELINE_MAX:][::-1]
 
@@ -72,8 +69,6 @@ def timeline_page(
     """Return a part of a group's timeline, newest first; `None` if nothing of it is known.
 
     Args:
-        picture: the content of the topics.
-        group_id: the group.
         before: only lines whose number is below this.
         limit: most lines.
     """

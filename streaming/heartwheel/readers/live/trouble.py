@@ -103,9 +103,7 @@ def groups_in_trouble(
     """Return the groups that are in trouble; hold the picture's lock during that.
 
     Args:
-        picture: the content of the topics.
         rule: the definition of a storm.
-        now_ms: wall clock, epoch ms.
         canary: whether the canary's own groups count.
         known: whether an engine processes the groups at that moment.
     """
@@ -140,9 +138,7 @@ def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[
     """Yield the problems of a group, the worst first.
 
     Args:
-        entry: what is known of it.
         rule: the definition of a storm.
-        now_ms: wall clock, epoch ms.
     """
     if entry.logged_troubles is not None:
         yield from entry.logged_troubles

@@ -70,8 +70,6 @@ def wheel_of(picture: Picture, shard: int, *, canary: bool = False) -> WheelView
     """Return the wheel of a shard.
 
     Args:
-        picture: the content of the topics.
-        shard: which shard.
         canary: whether to include the canary's members.
 
     Returns:

@@ -36,7 +36,6 @@ class Metrics:
     One thread may feed them while another reads the text.
 
     Args:
-        settings: the checked configuration.
         memory: whether to include the memory of this process and its children.
         since_ms: verdicts that were appended before are not counted, epoch ms; `None` counts from now on, because older
             verdicts would look like a burst.

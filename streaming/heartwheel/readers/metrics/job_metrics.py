@@ -28,9 +28,6 @@ _log = logging.getLogger(__name__)
 def job_metrics(settings: Settings) -> Iterator[Metrics]:
     """Serve metrics for the length of a `with` block, if the configuration names a port.
 
-    Args:
-        settings: the checked configuration.
-
     Raises:
         HeartwheelError: the address cannot be listened at.
     """

@@ -139,7 +139,6 @@ def result_of(status: int, retry_after: str | None, *, now_ms: int) -> DeliveryR
     Args:
         status: of the response.
         retry_after: its header of that name, if there is one.
-        now_ms: epoch ms.
     """
     if 200 <= status < 300:
         return DeliveryResult(DeliveryStatus.DELIVERED)

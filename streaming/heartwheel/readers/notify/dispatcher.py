@@ -146,7 +146,6 @@ class Dispatcher:
 
         Args:
             post: posts the message.
-            now_ms: epoch ms.
 
         Returns:
             Whether something was posted, whatever the result.

@@ -60,7 +60,6 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         group_id: the group; `None` for all groups beyond those that have an incident of their own.
         opened_ms: when it began, by the notifier's clock, epoch ms.
         expired_ms: when its newest expiration or trouble was added, by the same clock.
-        members: the expired members, by member id.
         expired: expirations in all.
         untracked: expirations whose member is not in `members`, and whose return is not waited for.
         reasons: expirations by reason.

@@ -129,7 +129,6 @@ class Incidents:
         """Return the incidents that a message is due for, the one that waits longest first.
 
         Args:
-            now_ms: epoch ms.
             busy: ids of incidents with a message that is not delivered yet; they wait, so that messages keep their
                 order.
         """

@@ -41,7 +41,6 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         body: its bytes as text; never made again.
         incidents: the ids of the incidents in it.
         title: its subject, for the log.
-        made_ms: when it was made, epoch ms.
     """
 
     id: str
@@ -56,7 +55,6 @@ def message_of(incidents: Sequence[IncidentPayload], *, now_ms: int, waited_ms: 
 
     Args:
         incidents: at least one, at most `INCIDENTS_MAX`.
-        now_ms: epoch ms.
         waited_ms: how long the first of them had to wait for the rate limit or the receiver, ms.
     """
     names = [(incident.incident_id, incident.sequence) for incident in incidents]

@@ -96,9 +96,7 @@ class Outbox:
         """Note that a message could not be delivered, and pause for a while.
 
         Args:
-            waiting: which message.
             fault: what went wrong, for the log.
-            now_ms: epoch ms.
             asked_ms: how long the receiver asked to wait, ms.
 
         Returns:

@@ -61,7 +61,6 @@ class RetryDelay:
         """Note a failure.
 
         Args:
-            now_ms: epoch ms.
             asked_ms: how long the receiver asked to wait, ms.
 
         Returns:

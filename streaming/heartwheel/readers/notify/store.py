@@ -140,7 +140,6 @@ class Store:
 
         Args:
             waiting: the message, with its last fault.
-            now_ms: epoch ms.
         """
         letter = {"at_ms": now_ms, "fault": waiting.fault, "attempts": waiting.attempts, "message": waiting.message}
         line = msgspec.json.encode(letter) + b"\n"

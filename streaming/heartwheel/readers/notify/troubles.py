@@ -22,7 +22,6 @@ class GroupTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """One trouble of a group.
 
     Args:
-        kind: its kind.
         words: its description.
         count: how often it happened, as `heartwheel.readers.live.trouble.Trouble` counts it.
     """
@@ -81,7 +80,6 @@ class TroubleWatch:
 
         Args:
             earlier: the troubles of the last check, by group; those that nothing contradicts are still there.
-            now_ms: wall clock, epoch ms.
         """
         self._looked_ms = now_ms
         self._since_ms = now_ms if self._since_ms is None else min(self._since_ms, now_ms)

@@ -160,7 +160,6 @@ def expired_cells(row: Expiration, *, cut: bool = True) -> list[Text]:
     """Return the cells of an expiration.
 
     Args:
-        row: the expiration.
         cut: whether ids are cut to the width of a column.
     """
     back = "" if row.returned_ms is None else f"after {length(max(0, row.returned_ms - row.deadline_ms))}"
@@ -183,7 +182,6 @@ def risk_cells(row: AtRisk, *, now_ms: int, cut: bool = True, decides: bool = Tr
 
     Args:
         row: the member.
-        now_ms: wall clock, epoch ms.
         cut: whether ids are cut to the width of a column.
         decides: whether the engine decides; otherwise a passed deadline means nothing.
     """
@@ -212,8 +210,6 @@ def group_cells(group: Group, *, now_ms: int, cut: bool = True, decides: bool = 
     """Return the cells of a group.
 
     Args:
-        group: the group.
-        now_ms: wall clock, epoch ms.
         cut: whether its id is cut to the width of a column.
         decides: whether the engine decides; otherwise its state is that of the last batch, as on the page.
     """

@@ -19,11 +19,7 @@ from heartwheel.readers.top.cells import short
 
 
 class Detail(ModalScreen[None]):
-    """The screen that explains one expiration.
-
-    Args:
-        row: the expiration.
-    """
+    """The screen that explains one expiration."""
 
     CSS = """
     Detail { align: center middle; }

@@ -62,9 +62,7 @@ def frame_of(picture: Picture, view: View, *, now_ms: int, text: str = "") -> Fr
     """Return a frame of the picture.
 
     Args:
-        picture: the content of the topics.
         view: the parameters for showing it.
-        now_ms: wall clock, epoch ms.
         text: words that ids, clients or hosts must contain.
     """
     with picture.lock:

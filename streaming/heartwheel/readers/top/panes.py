@@ -19,7 +19,6 @@ class Pane(DataTable[Text]):
     Args:
         title: shown on its border.
         columns: its headings.
-        id: the pane's id.
         empty: shown on the border while there are no rows.
     """
 

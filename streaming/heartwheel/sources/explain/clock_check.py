@@ -24,7 +24,6 @@ def zone_doubt(name: str, zone: LocalZone, *, now_ms: int) -> str:
     Args:
         name: of the file; standard input and compressed files give no hint.
         zone: in which its times are assumed to be.
-        now_ms: wall clock, epoch ms.
     """
     try:
         written_ms = int(Path(name).stat().st_mtime * 1000)

@@ -95,7 +95,6 @@ class FactReader:
 
         Args:
             number: of that line.
-            block: where it is.
             at: where in the block the next line begins.
         """
         is_new = number >= self._searched_until

@@ -42,15 +42,11 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True, gc
 
     Args:
         order_ms: epoch ms to sort by: its time, but never falling within its file.
-        file: number of the file it is from.
         line: number of the line, from 1.
-        time_ms: epoch ms.
         coarse: whether the time has no fraction of a second.
         zone_assumed: whether neither the line nor the user names a time zone.
-        kind: the kind of fact.
         broker_id: the broker that wrote it.
         group_id: the group; empty where the line does not name it.
-        member_id: the member.
         new_member_id: the member that took its place.
         members: the members in a list, or those that a trigger names.
         group_instance_id: of a static member.

@@ -62,7 +62,6 @@ class Sniffed:
     """A log that is read through: it keeps the first bytes and, until a broker's line appears, looks for a consumer's.
 
     Args:
-        log: the log.
         client: parses a consumer's lines.
         scanned: where to count.
     """

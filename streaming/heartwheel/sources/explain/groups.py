@@ -31,9 +31,7 @@ class LoggedMember:
     """A member, as far as the log was read.
 
     Args:
-        member_id: its id.
         client_id: its client's id: from a line, or from the start of its member id.
-        client_host: where its client is.
         group_instance_id: of a static member.
         session_timeout_ms: its own, ms.
         rebalance_timeout_ms: its own, ms.

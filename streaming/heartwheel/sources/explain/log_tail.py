@@ -63,7 +63,6 @@ class RotatedLog:
     the rest of its lines is read from the copy.
 
     Args:
-        path: of the log.
         position: where to continue; without it, at the end of the log or at its start.
         from_begin: whether a new tail starts at the start of the log.
         hint: what to do if it cannot be opened.

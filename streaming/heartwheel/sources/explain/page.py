@@ -28,7 +28,6 @@ class LogPage(Served):
 
     Args:
         settings: where to listen and who has access: the section `[dashboard]`.
-        names: of the logs.
         whole: whether all events of a group are taken, and not only those about some of its members.
 
     Raises:

@@ -42,7 +42,6 @@ def scan(
     """Yield the facts of a log, from its current position to its end.
 
     Args:
-        stream: the log.
         reader: parses its lines.
         scanned: where to count.
         progress: called with the number of bytes read.

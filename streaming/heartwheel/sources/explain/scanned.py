@@ -30,7 +30,6 @@ class Suspicious(NamedTuple):
 
     Args:
         file: as it was named.
-        line: number of the line.
         since: number of the line that the client's text begins on; the same line if it can be read in two ways.
         text: the line, from the coordinator's prefix on.
     """
@@ -46,7 +45,6 @@ class Unreadable(NamedTuple):
 
     Args:
         file: as it was named.
-        line: number of the line.
         why: what is wrong with it.
     """
 
@@ -62,7 +60,6 @@ class Scanned:
         suspicious: lines that a client may have written; they have no other effect.
         suspicious_lines: the first of them.
         unreadable: lines of coordinators that could not be read.
-        first_unreadable: the first of them.
         unknown: lines of the coordinator that no pattern knows, by their text without the variable parts: how often,
             and the first of them with its position.
     """

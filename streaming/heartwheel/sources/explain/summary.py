@@ -44,10 +44,8 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     """The summary of one group.
 
     Args:
-        group_id: its id.
         group_type: classic, consumer, share or streams.
         members: how many members it has at the end of the log; `None` if the log does not show that.
-        empty_since_ms: since when it has none, epoch ms.
         last_out: how the last member in a coordinator's log left, as events name it.
         rebalancing_since_ms: since when a rebalance runs that has no end in the log, epoch ms.
         rebalancing: how long that has run by the end of the log and why, in words; empty if none runs.
@@ -57,7 +55,6 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         enough: by kind, what timeout would have been long enough.
         leaves: how often a member left, left temporarily, or was replaced.
         leave_reasons: the members' reasons for it, in their own words, and how often each was given.
-        rebalances: how many there were.
         unmeasured: how many of them have no known length: they began before the log, or a consumer's own log has them.
         rebalancing_ms: how long the others took together, ms; `None` if there are no others.
         longest_ms: the longest of them, ms; `None` likewise.

@@ -49,7 +49,6 @@ class Text:
     """A sentence of the coordinator.
 
     Args:
-        kind: the kind of fact.
         template: a regular expression of bounded length, with names of fields in braces; a field at its end takes the
             rest.
         protocol: the only group type that writes it; empty if several do.

@@ -28,8 +28,6 @@ class SharedIncident(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         from_ms: when the first was, epoch ms.
         to_ms: when the last was, epoch ms.
-        members: how many there were.
-        groups: their groups.
         hosts: their hosts, as far as the log names them.
         words: the likely cause, in a sentence or two.
     """

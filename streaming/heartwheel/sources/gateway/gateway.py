@@ -28,9 +28,6 @@ _LINGER_MS: Final = 1
 class Gateway(Served):
     """The gateway, in threads of its own; it also starts while Kafka is not reachable.
 
-    Args:
-        settings: the checked configuration.
-
     Raises:
         SettingsError: files that the settings name cannot be used.
     """

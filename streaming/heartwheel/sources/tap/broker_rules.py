@@ -16,7 +16,6 @@ def broker_rules(admin: Any, broker_id: int) -> dict[str, str]:
 
     Args:
         admin: a client of the cluster.
-        broker_id: which broker.
     """
     asked = ConfigResource(ConfigResourceType.BROKER, str(broker_id))
     found = admin.describe_configs([asked], config_filter="all").get("broker", {}).get(str(broker_id), {})

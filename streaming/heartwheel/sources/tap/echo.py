@@ -83,7 +83,6 @@ def logger_level(admin: Any, broker_id: int, token: str = LOGGER) -> str:
 
     Args:
         admin: a client of the cluster.
-        broker_id: which broker.
         token: requested in addition, as if it were a logger, too; so it appears in the request's line.
     """
     asked = ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker_id), {LOGGER: None, token: None})

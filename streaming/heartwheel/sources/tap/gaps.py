@@ -110,7 +110,6 @@ class Gaps:
         Args:
             lines: the next ones of the log.
             before_ms: time of the last line before them, epoch ms.
-            first_ms: time of the first of them, epoch ms.
         """
         used = {name: None for line in lines if (name := connection_of(line.text))}
         silent_ms, pause = first_ms - before_ms, self.pause

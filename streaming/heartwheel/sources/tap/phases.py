@@ -26,12 +26,7 @@ class LoggedPhases:
         self._loaded: OrderedDict[str, int] = OrderedDict()
 
     def note_load(self, group_id: str, at_ms: int) -> None:
-        """Note that the coordinator loaded a group, according to its own log.
-
-        Args:
-            group_id: which group.
-            at_ms: when, epoch ms.
-        """
+        """Note that the coordinator loaded a group, according to its own log."""
         self._loaded[group_id] = at_ms
         self._loaded.move_to_end(group_id)
         if len(self._loaded) > _GROUPS_MAX:

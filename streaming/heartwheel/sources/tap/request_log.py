@@ -90,7 +90,6 @@ class Answered(NamedTuple):
         answer: the fields of the answer.
         client_id: as the client names itself.
         client_host: where it connected from.
-        arrived_ms: when it arrived, epoch ms.
         logged_ms: when it was logged, right after the answer was sent, epoch ms.
         id: of its position: the same whenever the line is read again.
     """

@@ -30,7 +30,6 @@ def join(ctx: EpochContext, event: Event, answered_epoch: int | None) -> Answer:
     """Handle a JoinGroup: `classicGroupJoinToConsumerGroup`.
 
     Args:
-        ctx: the group.
         event: the join. A changed subscription cannot be read from it, because its metadata has the owned partitions
             too.
         answered_epoch: the generation in its answer, if known.

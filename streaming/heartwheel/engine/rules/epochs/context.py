@@ -26,8 +26,6 @@ class EpochContext(Speaker):
 
     Args:
         group: the state.
-        config: the configuration of groups.
-        emit: called with every verdict, in order.
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
 

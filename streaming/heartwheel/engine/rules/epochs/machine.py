@@ -39,8 +39,6 @@ class EpochMachine:
 
     Args:
         group: the state, changed in place.
-        config: the configuration of groups.
-        emit: called with every verdict, in order.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
     """
 

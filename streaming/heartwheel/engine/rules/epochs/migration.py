@@ -110,10 +110,8 @@ def convert_to_classic_group(
 
     Args:
         group: the consumer group, without the member that left.
-        config: the coordinator's settings.
         rebalance: whether a member left, so that the others join again. A static member that came back with the classic
             protocol needs no rebalance.
-        emit: called with every verdict, in order.
     """
     classic = Group(
         group.group_id,

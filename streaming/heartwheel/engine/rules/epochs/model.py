@@ -53,8 +53,6 @@ class ArmedTimer(msgspec.Struct, frozen=True):
     """One armed timer.
 
     Args:
-        deadline_ms: when it fires, epoch ms.
-        length_ms: the length it was armed with, ms.
         seq: position in the order in which the timers of the group were armed; equal deadlines fire in this order.
         epoch: the member's epoch when it was armed, which guards a rebalance timer.
     """
@@ -78,14 +76,7 @@ class ClassicProtocol(msgspec.Struct, frozen=True):
 
 
 class StreamsMetadata(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a streams member said of itself; a change of it makes a new assignment (`StreamsGroupMember`).
-
-    Args:
-        rack_id: its rack.
-        process_id: its process.
-        client_tags: its client tags.
-        topology_epoch: the epoch of its topology.
-    """
+    """What a streams member said of itself; a change of it makes a new assignment (`StreamsGroupMember`)."""
 
     rack_id: str | None = None
     process_id: str | None = None
@@ -97,11 +88,8 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
     """One member of an epoch group.
 
     Args:
-        member_id: its id.
         seq: position in the order in which the members of the group joined.
         group_instance_id: the instance id of a static member, else `None`.
-        client_id: shown to people.
-        client_host: shown to people.
         epoch: its epoch; -2 while a static member is away.
         previous_epoch: its epoch before, which is accepted too while its answer may have been lost.
         epoch_is_known: the epoch was in an answer. Otherwise it is the last one that the member named, and a later one
@@ -116,7 +104,6 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         unrevoked: it is in the state UNREVOKED_PARTITIONS.
         classic: set for a member of the classic protocol.
         last_seen_ms: effective time of the last request that kept it alive, epoch ms.
-        timers: its armed timers.
         fingerprint: fingerprint of the heartbeat that may be repeated without applying a rule; 0 means none. It is
             valid while the member has only its session and the group's target is that of its epoch
             (`EpochMachine.apply`).
@@ -161,7 +148,6 @@ class Departure(msgspec.Struct, frozen=True):
     """How a member left by itself.
 
     Args:
-        time_ms: when, epoch ms.
         epoch: the epoch of its heartbeat: -1, or -2 of a static member.
     """
 
@@ -173,9 +159,7 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
     """One group of the new protocols.
 
     Args:
-        group_id: its name.
         type: its protocol.
-        epoch: the group's epoch.
         target_epoch: the epoch of its last target assignment.
         target_ms: when that was computed, epoch ms; -1 if never.
         target_due_ms: when the first target of a streams group is computed, epoch ms; -1 if no timer runs for it.

@@ -38,8 +38,6 @@ def bump_epoch(
     """Bump the group's epoch and emit its line: `newConsumerGroupEpochRecord`.
 
     Args:
-        ctx: the group.
-        cause: the cause.
         silently: whether to leave out that line, as share and streams groups do when they lose a member.
         joined: the members that joined by it.
         removed: the members that left.

@@ -49,7 +49,6 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
         format: version of the checkpoint's layout.
         shards: coordinator partitions.
         shuffle_partitions: partitions of Spark's state.
-        topic: the topic that is read.
     """
 
     format: int
@@ -95,7 +94,6 @@ def open_checkpoint(
     """Check that the configuration fits the checkpoint, and write the manifest of a new one.
 
     Args:
-        settings: the checked configuration.
         spark: a session; without one a checkpoint that is no folder is not looked at, and taken for a new one until
             `Job.open` comes back with it.
         topic: the topic that is read; the heartbeats if left out.
@@ -164,7 +162,6 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
 
     Args:
         location: of the checkpoint.
-        run: the run.
         spark: a session, without which only folders can be written to.
 
     Returns:

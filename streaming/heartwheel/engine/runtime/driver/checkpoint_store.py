@@ -75,7 +75,6 @@ def open_store(location: str, spark: SparkSession | None) -> CheckpointStore | N
 
     Args:
         location: a folder or an address.
-        spark: the session.
     """
     if is_local(location):
         return _Folder(location)

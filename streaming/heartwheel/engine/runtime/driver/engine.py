@@ -51,7 +51,6 @@ class Engine:
     """Run a job until it is asked to stop.
 
     Args:
-        job: which one.
         jars: the Kafka connector's jars.
         on_progress: called with each finished batch.
         on_phase: called with `starting`, `catching up`, `live`, `retrying` and `stopped`, as they come.

@@ -38,11 +38,6 @@ class CountAt(NamedTuple):
 def former_counts(settings: Settings, topic: str, partitions: int) -> tuple[int, ...]:
     """Return how many partitions a topic has had before, ascending, as far as the ticks in it tell.
 
-    Args:
-        settings: the checked configuration.
-        topic: that is read.
-        partitions: how many it has.
-
     Raises:
         KafkaUnreachableError: nobody answers.
         KafkaRefusedError: the cluster refuses it.
@@ -56,10 +51,6 @@ def former_counts(settings: Settings, topic: str, partitions: int) -> tuple[int,
 
 def seems_to_have_grown_from(settings: Settings, topic: str) -> int | None:
     """Return how many partitions began long before all others, by their first records; `None` if none did.
-
-    Args:
-        settings: the checked configuration.
-        topic: that is read.
 
     Raises:
         KafkaUnreachableError: nobody answers.

@@ -27,7 +27,6 @@ class Job(Generic[ConfigT]):
 
     Args:
         plugin: what it does with its topic.
-        settings: the checked configuration.
 
     Attributes:
         settings: the configuration, with the checkpoint of this job in it.
@@ -66,7 +65,6 @@ class Job(Generic[ConfigT]):
         """Start the query.
 
         Args:
-            spark: the session.
             partitions: how many the topic has; 0 if that is not known.
             trigger: the argument of `DataStreamWriter.trigger`.
         """
@@ -93,8 +91,6 @@ def start_query(plugin: Plugin[ConfigT], spark: SparkSession, config: ConfigT, *
     """Start the query of a plug-in.
 
     Args:
-        plugin: which one.
-        spark: the session.
         config: the run's.
         trigger: the argument of `DataStreamWriter.trigger`.
     """

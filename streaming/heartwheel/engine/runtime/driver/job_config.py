@@ -85,7 +85,6 @@ def stream_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[st
     """Shape what every job needs, but its source and its topics, as arguments of its configuration.
 
     Args:
-        settings: the checked configuration.
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
         runs: the runs of the ticker that the checkpoint knows.
     """

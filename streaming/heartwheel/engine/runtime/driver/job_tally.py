@@ -23,7 +23,6 @@ class JobTally:
     place of the old one, so nobody ever sees half of a change.
 
     Args:
-        settings: the checked configuration.
         now_ms: reads the wall clock, epoch ms.
     """
 

@@ -29,7 +29,6 @@ class PlannedBatch(NamedTuple):
     """A batch that was planned and not finished.
 
     Args:
-        number: its number.
         topic: the topic that it reads.
         begins: where it begins in each partition; one that is not in it is read from its own beginning.
         ends: where it ends in each partition, exclusive.
@@ -61,10 +60,6 @@ class PlannedBatch(NamedTuple):
 
 def planned_batch(store: CheckpointStore, topic: str) -> PlannedBatch | None:
     """Read what the newest batch is to do, if it is not finished.
-
-    Args:
-        store: the checkpoint.
-        topic: the topic that is read.
 
     Returns:
         The batch; `None` if all are finished, there is none, or its file is not in order, which Spark then says itself.
@@ -101,7 +96,6 @@ def offsets_in(text: bytes | None, topic: str) -> dict[int, int] | None:
 
     Args:
         text: the file.
-        topic: which topic.
 
     Returns:
         The offset of each partition; `None` if the file has none of that topic.
@@ -118,8 +112,6 @@ def with_end(text: bytes, topic: str, partition: int, end: int) -> bytes:
 
     Args:
         text: the plan.
-        topic: whose line is meant.
-        partition: in which partition.
         end: where it is to end, exclusive.
     """
     lines = text.split(b"\n")

@@ -69,11 +69,7 @@ def poll_records(config: StreamConfig) -> int:
 
 
 def source_options(config: StreamConfig) -> dict[str, str]:
-    """Return the options with which a job reads its topic.
-
-    Args:
-        config: the job's.
-    """
+    """Return the options with which a job reads its topic."""
     return {
         **SOURCE_OPTIONS,
         "kafka.max.poll.records": str(poll_records(config)),
@@ -86,12 +82,7 @@ def source_options(config: StreamConfig) -> dict[str, str]:
 
 
 def read_topic(spark: SparkSession, config: StreamConfig) -> DataFrame:
-    """Read the topic of a job, in bounded batches: a backlog carries its own time.
-
-    Args:
-        spark: the session.
-        config: the job's.
-    """
+    """Read the topic of a job, in bounded batches: a backlog carries its own time."""
     source = spark.readStream.format("kafka").options(**source_options(config)).load()
     return source.select(
         "key",
@@ -143,7 +134,6 @@ def advanced(
     Args:
         packed: rows of `PACKED`.
         function: from `state_function`.
-        schema: of what it gives.
         timeout: `ProcessingTimeTimeout` to have batches, and calls of every shard, where no rows come.
     """
     return packed.groupBy("slot").applyInPandasWithState(function, schema, STATE_SCHEMA, "append", timeout)
@@ -190,7 +180,6 @@ def write(frame: DataFrame, config: StreamConfig, *, name: str, **trigger: Any) 
 
     Args:
         frame: rows of `OUTPUT`.
-        config: the job's.
         name: the query's, in Spark's own log.
         trigger: the argument of `DataStreamWriter.trigger`.
     """

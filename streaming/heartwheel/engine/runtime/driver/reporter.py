@@ -49,9 +49,6 @@ class RowWriter(Protocol):
 class KafkaRowWriter:
     """Write rows to the topic in Kafka.
 
-    Args:
-        settings: the checked configuration.
-
     Raises:
         KafkaUnreachableError: nobody answers.
         KafkaRefusedError: the cluster refuses the login or knows no such topic.
@@ -78,7 +75,6 @@ class JobReporter:
     the newest are written afterwards. `test_the_engine_never_waits_for_kafka` holds that.
 
     Args:
-        settings: the checked configuration.
         on_row: called with each row as it is made; it must not block.
         connect: makes the writer, each time that one is needed.
         quiet_s: longest time between two rows, seconds.

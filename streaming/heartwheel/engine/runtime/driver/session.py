@@ -123,7 +123,6 @@ def session_conf(
     """Assemble the session's properties.
 
     Args:
-        settings: the checked configuration.
         jars: the Kafka connector's.
         shuffle_partitions: partitions of the state.
         log_file: where the JVM logs.

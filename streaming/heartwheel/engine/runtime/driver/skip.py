@@ -60,7 +60,6 @@ class Skip(msgspec.Struct, kw_only=True, frozen=True):
     """The offsets of one partition to pass over.
 
     Args:
-        partition: which partition.
         first: the first offset.
         last: the last offset.
         append_ms: the append time of the first record, epoch ms.
@@ -79,7 +78,6 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
 
     Args:
         topic: the topic that it reads.
-        batch: its number.
         plan: the file that planned it, as Spark wrote it.
         skips: the offsets, at most one stretch a partition.
     """
@@ -123,7 +121,6 @@ def ask(store: CheckpointStore, batch: PlannedBatch | None, skip: Skip) -> SkipR
     """Ask the job to pass over offsets of the batch that it cannot finish.
 
     Args:
-        store: the checkpoint.
         batch: the planned and unfinished batch.
         skip: the offsets.
 

@@ -82,7 +82,6 @@ class Ticker:
     Args:
         bootstrap: `host:port[,host:port]`.
         topic: whose time it carries.
-        run: id of this run.
         interval_ms: from one tick to the next, ms; if that of the batches is a multiple, each has one right before it.
         properties: Kafka client properties in dotted style.
         now_s: reads the monotonic clock, seconds.

@@ -48,7 +48,6 @@ class TopicGuard:
 
     Args:
         settings: the checked configuration, with the checkpoint of the job.
-        topic: the topic that is read.
         on_recreated: called when the topic turns out to be another one while the job runs.
         describe: asks what the topic is like; `None` if it does not exist.
         look_s: from one look to the next, seconds.

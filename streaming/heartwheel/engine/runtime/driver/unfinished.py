@@ -38,11 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class Unfinished:
-    """Deal with the batch that Spark has planned and not finished, at one start of a job.
-
-    Args:
-        job: the job.
-    """
+    """Deal with the batch that Spark has planned and not finished, at one start of a job."""
 
     def __init__(self, job: Job[Any]) -> None:
         self._job = job
@@ -83,7 +79,6 @@ class Unfinished:
         """Finish the batch that a request to pass over records is about, without them.
 
         Args:
-            spark: the session.
             partitions: how many the topic has, 0 if that is not known.
             watch: waits until a query has ended.
 

@@ -61,7 +61,6 @@ def bound_batches(spark: SparkSession, *, by_bytes: bool) -> None:
     """Bound the Arrow batches of the queries that are started from now on.
 
     Args:
-        spark: the session.
         by_bytes: whether Spark is to add up their bytes; else only records of which none is long may be put in.
     """
     counted = spark.sparkContext.getConf().get(_BYTES) or FRAME_SETTINGS[_BYTES]

@@ -16,7 +16,6 @@ def shards_of(group_ids: Sequence[str], shards: int) -> NDArray[np.int64]:
 
     Args:
         group_ids: the groups, none of them empty.
-        shards: how many shards there are.
 
     Returns:
         int64 (groups,).

@@ -35,7 +35,6 @@ def slots_of(shards: int, partitions: int) -> tuple[int, ...]:
     """Choose the grouping key of each shard so that shard `s` lands on partition `s % partitions`.
 
     Args:
-        shards: how many shards there are.
         partitions: how many state partitions the checkpoint has (`spark.sql.shuffle.partitions` at its first batch).
     """
     slots: list[int] = []

@@ -29,7 +29,6 @@ class OutputRecord(NamedTuple):
 
     Args:
         topic: its logical name.
-        key: of the record.
         value: JSON.
         id: of the event.
         type: of the event.
@@ -98,7 +97,6 @@ def rows(records: Sequence[OutputRecord], topics: Mapping[str, str]) -> Iterator
     """Return records as rows of `OUTPUT`, in their order.
 
     Args:
-        records: the records.
         topics: real names of topics by their logical ones.
     """
     for part in _parts(records):

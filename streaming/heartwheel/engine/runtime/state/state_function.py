@@ -33,7 +33,6 @@ def state_function(
     """Return the function for `applyInPandasWithState`.
 
     Args:
-        config: the job's.
         advance_one: advances one shard of the job by one batch.
         shape: makes of what a shard writes what the function gives.
         batch_number: tells the number of the batch that runs, as Spark does.

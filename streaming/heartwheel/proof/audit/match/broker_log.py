@@ -22,8 +22,6 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
     Args:
         held: whether they agree.
-        group_id: its group.
-        member_id: the member.
         here: the engine's reason; `None` if it wrote nothing.
         there: what the coordinator's log says; `None` if it says nothing.
         here_ms: the engine's time (`ExpirationRow.out_ms`), epoch ms.
@@ -90,7 +88,6 @@ def compare(
 
     Args:
         rows: of the expirations topic; a row that was written again counts once.
-        logged: what the log says.
         groups: those that the engine knows; others are not compared.
         from_ms: the begin of the time that both sides cover, epoch ms.
         to_ms: its end, epoch ms. What only one side reports within `pair_ms_max` of either end is not counted: the

@@ -36,10 +36,7 @@ class Removal(msgspec.Struct, frozen=True):
     """The removal of a member from its group, as one side reports it.
 
     Args:
-        group_id: its group.
-        member_id: the member.
         reason: in the words of this side.
-        time_ms: when it was removed, epoch ms.
         agrees_with: the other side's reasons that mean the same; only of what was expected.
         known_ms: when the report could be read, epoch ms; `None` if that is not asked for.
         evidence: file and line of the report, if it is in a log.

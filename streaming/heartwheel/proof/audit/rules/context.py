@@ -18,8 +18,6 @@ class Run:
     """The context in which the rules handle one event of a group; all lasting state is in the group.
 
     Args:
-        group: the group.
-        config: the job's settings.
         verdicts: list to which derived verdicts are added.
     """
 

@@ -40,11 +40,8 @@ class Person(msgspec.Struct):
     """One member of a group with member epochs.
 
     Args:
-        member_id: its id.
         place: its place in the order of joining.
         instance_id: its instance id, if it is static.
-        client_id: shown to people.
-        client_host: shown to people.
         epoch: its epoch; `AWAY` if it left temporarily.
         earlier: its former epoch.
         proven: whether an answer has shown its epoch.

@@ -54,9 +54,6 @@ def apply(
 
     Args:
         group: changed in place.
-        event: the decoded record.
-        append_ms: its append time, epoch ms.
-        config: the job's settings.
         verdicts: list to which derived verdicts are added.
 
     Returns:

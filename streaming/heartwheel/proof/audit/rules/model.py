@@ -25,13 +25,10 @@ class AuditedMember(msgspec.Struct):
     """One member, or a pending one, which was assigned its id and has not joined with it yet.
 
     Args:
-        member_id: its id.
         seq: its place in the join order.
         session_ms: its session timeout; 0 while it is unknown.
         rebalance_ms: its rebalance timeout; 0 while it is unknown.
         instance_id: its instance id, if it is static.
-        client_id: shown to people.
-        client_host: shown to people.
         protocols: name and metadata digest of each protocol that it offers, in its order of preference.
         deadline_ms: when its timer ends, epoch ms.
         filed_ms: the earliest deadline under which it is filed in the heap, epoch ms.
@@ -79,8 +76,6 @@ class AuditedGroup(msgspec.Struct):
     """One group.
 
     Args:
-        group_id: its id.
-        kind: its kind.
         state: its state, by Kafka's name.
         came_from: the state before this one.
         generation: the present generation.

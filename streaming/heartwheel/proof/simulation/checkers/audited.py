@@ -49,7 +49,6 @@ def audited(
     """Return what the audit finds.
 
     Args:
-        plan: the history's parameters.
         topic: the heartbeats.
         checkpoint: with the sink, after the job has ended.
         runs: of the job's ticker.

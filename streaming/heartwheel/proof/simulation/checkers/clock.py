@@ -36,10 +36,7 @@ def check_bound(
     of the other partitions.
 
     Args:
-        plan: the history's parameters.
-        log: what the job has read.
         checkpoint: after the job has ended.
-        rows: what was written.
         fed: the groups that feeds relay; their time is that of the feeds' marks.
     """
     if plan.limits.verdicts_max == 1:

@@ -18,9 +18,7 @@ def check_contents(
     """Return every row that contradicts another one, or the batch or shard that wrote it.
 
     Args:
-        plan: the history's parameters.
         checkpoint: after the job has ended.
-        rows: what was written.
         unordered: groups of feeds whose verdicts may depend on the batches; they may contradict themselves.
     """
     first: dict[str, Row] = {}

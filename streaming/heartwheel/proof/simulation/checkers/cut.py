@@ -45,11 +45,8 @@ def check_cut(
     """Return every group of which one batch says something else than the batches of the history did.
 
     Args:
-        plan: the history's parameters.
-        log: what the job has read.
         checkpoint: after the job has ended.
         runs: of the job's ticker.
-        rows: what was written.
         unordered: groups whose verdicts may depend on the batches.
     """
     once = _at_once(plan, log, checkpoint, runs, rows, tick_ms=plan.tick_ms)

@@ -118,7 +118,6 @@ class FedLog:
     """What feeds have written in a history, as far as the job has read it.
 
     Args:
-        plan: the history's parameters.
         logs: the records of each partition.
         ends: the end offset of each batch in the partition of the feeds.
 

@@ -22,9 +22,7 @@ def check_marks(
     """Return every expiration of a group that was written before the marks allowed it, or a batch too late.
 
     Args:
-        plan: the history's parameters.
         fed: the records of feeds.
-        group_id: the group.
         rows: what was written about it.
         in_order: whether all its verdicts are promised; if not, only that none came before the marks.
     """

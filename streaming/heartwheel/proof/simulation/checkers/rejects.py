@@ -20,7 +20,6 @@ def check_rejects(topic: SimulatedTopic, checkpoint: Checkpoint, rows: WrittenRo
     Args:
         topic: the heartbeats, with the broken records.
         checkpoint: after the job has ended.
-        rows: what was written.
     """
     read, starts = checkpoint.read, checkpoint.offsets[0].starts
     broken = {

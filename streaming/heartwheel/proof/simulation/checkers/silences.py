@@ -25,8 +25,6 @@ def check_silences(
     """Return every expiration of a worker that had sent a heartbeat in time, had ended, or was still alive.
 
     Args:
-        plan: the history's parameters.
-        group_id: the group.
         entries: its events, in the order in which they count.
         refused: records that met a limit of the shard.
         rows: what was written about it.
@@ -44,7 +42,6 @@ def _falsely_expired(
     """Return the expirations of workers that sent a heartbeat in time, according to the log.
 
     Args:
-        plan: the history's parameters.
         group_id: the group; one that is no presence group, or that stops being one, is not looked at.
         entries: its events, in order.
         refused: records that met a limit of the shard.
@@ -70,7 +67,6 @@ def _wrongly_ended(
     """Return failures that were reported before, and expirations of workers that had left, had failed, or still lived.
 
     Args:
-        plan: the history's parameters.
         group_id: the group. Only one whose workers name their incarnations, and that is not forgotten, is looked at.
         entries: its events, in the order in which they count.
         refused: records that met a limit of the shard.

@@ -30,7 +30,6 @@ class Strays:
     """The groups of a history whose records have no promised order.
 
     Args:
-        plan: the history's parameters.
         log: the log up to where the job has read it.
         checkpoint: the checkpoint after the job has ended.
 

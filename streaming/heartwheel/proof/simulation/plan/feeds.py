@@ -49,7 +49,6 @@ class SimulatedFeed:
     """One feed.
 
     Args:
-        name: its name.
         clock: the clock of its broker, which dates the events.
         start_ms: when it begins, true ms.
         until_ms: when it ends, true ms.

@@ -10,7 +10,6 @@ class GroupPlan:
     """One group of a history.
 
     Args:
-        group_id: its name.
         kind: `presence`, `loaded` or `classic`; `consumer`, `share` or `streams`; `mixed` for a consumer group in which
             every other member speaks the classic protocol.
         members: the most members.

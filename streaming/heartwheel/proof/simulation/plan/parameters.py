@@ -61,15 +61,12 @@ class Plan:
         tick_interval_ms: time from one tick to the next.
         outage_min_ms: a longer gap may be an outage.
         records_max: most records of a batch.
-        coordinator: the rules' configuration.
-        limits: the limits of a shard.
         brokers: the clocks of the brokers; the first one leads partition 0.
         leader_changes: (when, which partition, which broker leads it from then on).
         driver: the driver's clock, which gives batches their timestamps and is used for nothing else.
         outages: when partitions cannot be written.
         transactions: when a transaction is open in a partition.
         untimed: when records of a partition have their producers' times, as with another timestamp type.
-        troubles: the faults of the ticker.
         liar: whether another client writes false ticks.
         rival_rate: probability that a replaced process goes on ticking for a while.
         copy_rate: probability, for each tick, that a client copies one.

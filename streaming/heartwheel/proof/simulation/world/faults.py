@@ -41,9 +41,7 @@ class Faults:
     """Decides which faults happen.
 
     Args:
-        plan: the history's parameters.
         dice: the job's.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, dice: Random, story: Story) -> None:

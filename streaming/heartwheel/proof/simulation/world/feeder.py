@@ -33,9 +33,7 @@ class SimulatedFeeder:
     """The members, and the coordinator that answers them.
 
     Args:
-        plan: the history's parameters.
         topic: the topic that gets the requests.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
@@ -88,8 +86,6 @@ class SimulatedFeeder:
         """Append a request, sometimes twice, and return its answer.
 
         Args:
-            group: the group of the sender.
-            event: the request.
             stray: whether it goes to another partition than its group's.
         """
         record_ms = self.land(group, self._encode(event), stray=stray)

@@ -41,8 +41,6 @@ class Write(NamedTuple):
 
     Args:
         true_ms: when it is written, true ms.
-        partition: the partition.
-        value: its value.
         cause: why the job must reject it, if so.
         idle: whether it only shows that time passes.
     """
@@ -58,10 +56,7 @@ class _Feed:
     """One feed.
 
     Args:
-        plan: the history's parameters.
-        number: its number.
         received: the requests that its broker receives, in the order of time.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, number: int, received: list[ReceivedRequest], story: Story) -> None:
@@ -185,9 +180,7 @@ def relayed_writes(plan: Plan, received: list[ReceivedRequest], story: Story) ->
     """Return what all feeds and forgers write, in the order of time.
 
     Args:
-        plan: the history's parameters.
         received: the requests that brokers receive, in the order of time.
-        story: records what happens.
     """
     writes = [
         write

@@ -85,9 +85,7 @@ class SimulatedJob:
     """The job in a history.
 
     Args:
-        plan: the history's parameters.
         topic: the heartbeat topic.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:

@@ -22,9 +22,7 @@ class SimulatedMapSide:
     """The workers of the present process.
 
     Args:
-        plan: the history's parameters.
         dice: the job's dice, which cut the batch.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, dice: Random, story: Story) -> None:

@@ -29,7 +29,6 @@ def read_at_once(
     """Read a log in one batch without limits; return the rows of each shard, and the blob of its state.
 
     Args:
-        plan: the history's parameters.
         records: the records by partition, in the order of their offsets.
         runs: the runs of the job's ticker.
         counts: the numbers of partitions at the starts of the job.

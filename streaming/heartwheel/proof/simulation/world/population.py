@@ -19,12 +19,7 @@ from heartwheel.proof.simulation.world.workers import Who, worker
 
 
 def feed(plan: Plan, story: Story) -> SimulatedFeeder:
-    """Return a feeder whose topic has all records of the members and feeds of a history.
-
-    Args:
-        plan: the history's parameters.
-        story: records what happens.
-    """
+    """Return a feeder whose topic has all records of the members and feeds of a history."""
     feeder = SimulatedFeeder(plan, SimulatedTopic(plan), story)
     for group in plan.groups:
         _populate(feeder, group)

@@ -30,8 +30,6 @@ class ReceivedRequest:
         true_ms: when it arrived, true ms.
         at_ms: the same by the broker's clock, epoch ms.
         feed: the number of the feed that relays it.
-        group_id: its group.
-        event: the request.
         answer: the coordinator's answer; `PARKED` if the final one comes later.
         answered_ms: when it is answered and logged, true ms; -1 while it waits for its answer.
     """
@@ -49,9 +47,7 @@ class TappedFeeder(SimulatedFeeder):
     """The world of members whose brokers are tapped; it records what each feed's broker receives.
 
     Args:
-        plan: the history's parameters.
         topic: the heartbeat topic; nothing is written to it.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
@@ -65,8 +61,6 @@ class TappedFeeder(SimulatedFeeder):
         """Send a request to the tapped coordinator, and return its answer.
 
         Args:
-            group: the group of the sender.
-            event: the request.
             stray: ignored.
         """
         feed = self._groups[group.group_id].feed_at(self.now_ms)

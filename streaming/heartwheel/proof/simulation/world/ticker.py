@@ -36,9 +36,7 @@ class SimulatedTicker:
     """Writes ticks into the topic as true time passes.
 
     Args:
-        plan: the history's parameters.
         topic: the heartbeat topic.
-        story: records what happens.
     """
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:

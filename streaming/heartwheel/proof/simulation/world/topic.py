@@ -29,7 +29,6 @@ class _Sent(NamedTuple):
 
     Args:
         landed_ms: when it is appended, true ms.
-        value: its value.
         cause: why the job must reject it, if so.
         idle: whether it only shows that time passes, like a tick.
     """
@@ -93,8 +92,6 @@ class SimulatedTopic:
         """Send a record, and return its append time; if its partition cannot be written, that is when it can again.
 
         Args:
-            partition: the partition.
-            value: the value.
             true_ms: when it is sent; true time never goes back between calls.
             cause: why the job must reject it, if so.
             idle: whether it only shows that time passes, like a tick.
