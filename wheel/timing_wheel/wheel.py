@@ -140,6 +140,7 @@ class TimingWheel:
 
         Args:
             handle: the handle, filed already or not.
+            deadline_ms: its deadline, milliseconds.
 
         Raises:
             TypeError: a value is not an integer.

@@ -14,11 +14,7 @@ class Check(Protocol):
     """Look at a worker; its text names what is looked at."""
 
     def __call__(self, timeout_s: float) -> str:
-        """Give an empty text if all is well, else the check and what is wrong.
-
-        Args:
-            timeout_s: how long it may take, seconds.
-        """
+        """Give an empty text if all is well, else the check and what is wrong."""
 
 
 class AliveFile:

@@ -80,7 +80,6 @@ class Member:
     Args:
         group_id: the group, never empty.
         member_id: the member, never empty; the same id again is the same member.
-        session_timeout_ms: how long it may be silent, milliseconds.
         incarnation: which start of the worker this is; it identifies late heartbeats of the previous one.
 
     Raises:

@@ -11,11 +11,7 @@ from typing import Any
 
 
 class Deadline:
-    """The end of an attempt.
-
-    Args:
-        timeout_s: from now, seconds.
-    """
+    """The end of an attempt."""
 
     def __init__(self, timeout_s: float) -> None:
         self._until_s = time.monotonic() + timeout_s
@@ -69,7 +65,7 @@ class TimedTlsConnection(TimedConnection):
     """The same over TLS.
 
     Args:
-        port: likewise; `None` is 443.
+        port: `None` is 443.
         context: says whom to trust.
     """
 

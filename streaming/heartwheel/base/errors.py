@@ -8,7 +8,6 @@ class HeartwheelError(Exception):
 
     Args:
         message: what happened, with the value and the place, in one sentence without a full stop.
-        hint: what to do about it, if that is known.
 
     Attributes:
         exit_code: the exit code of a command that ends with it; 2 if the command or the configuration is wrong.

@@ -10,7 +10,6 @@ class RareLog:
     """A warning that is logged at most once in an interval, with how often it was due since the last line.
 
     Args:
-        logger: gets the lines.
         interval_s: shortest time between two lines, seconds.
     """
 

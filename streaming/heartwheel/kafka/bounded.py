@@ -40,7 +40,6 @@ class OversizedBatch(NamedTuple):
         first_offset: of its first record.
         last_offset: of its last record.
         append_ms: the append time of all of them, epoch ms, on a topic that keeps the broker's.
-        packed_bytes: its size in the log.
     """
 
     topic: str

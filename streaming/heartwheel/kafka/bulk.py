@@ -30,7 +30,6 @@ class BulkSender:
     acknowledged in time fails, and is not sent later.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         topic: where all records go, by Kafka's murmur2 of their keys.
         properties: Kafka client properties in dotted style.
         linger_ms: how long a record may wait for company, ms.

@@ -90,8 +90,6 @@ def connect(kind: Callable[..., Any], bootstrap: str, *, timeout_ms: int, **sett
 
     Args:
         kind: `KafkaProducer`, `KafkaConsumer` or `KafkaAdminClient`.
-        bootstrap: `host:port[,host:port]`.
-        timeout_ms: how long to look for a broker, ms.
         settings: its further arguments.
     """
     opened: list[Any] = []
@@ -128,10 +126,8 @@ def admin_client(
     """Open an admin client for the length of a `with` block, its errors made plain.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style, see `heartwheel.kafka.security`.
         doing: what it is for, for error messages.
-        connect_timeout_ms: how long to look for a broker, ms.
 
     Raises:
         KafkaUnreachableError: if nobody answers in time.
@@ -159,10 +155,8 @@ def reader(
     Record batches that unpack to more than `heartwheel.kafka.bounded.UNPACKED_BYTES_MAX` are passed over.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style.
         doing: what it is for, for error messages.
-        connect_timeout_ms: how long to look for a broker, ms.
         on_oversized: called with each batch that is passed over; the default logs a warning.
         headers: whether to read the headers of records, which without are `None`.
 

@@ -33,7 +33,6 @@ def broker_clock_offset_ms(bootstrap: str, topic: str, *, properties: Mapping[st
     between its sending and its answer, and the quickest says it best.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         topic: takes the tombstones: one with append time, best a compacted one, such as the status topic.
         properties: Kafka client properties in dotted style.
 

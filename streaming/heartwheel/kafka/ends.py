@@ -31,7 +31,6 @@ def find_untimed(
     """Find the partitions that begin or end with a record that carries its producer's time.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         only_begin: whether the ends are not to be looked at.
         properties: Kafka client properties in dotted style.
 

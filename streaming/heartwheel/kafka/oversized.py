@@ -38,7 +38,6 @@ def find_oversized(
     """Find the record batches of a stretch of a topic that unpack to too much.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         spans: the first offset and the end, exclusive, of each partition; the end of the log counts where it is lower.
         properties: Kafka client properties in dotted style.
 
@@ -76,7 +75,6 @@ def look_at(
     """Look what lies at an offset; `None` if there is no record.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style.
 
     Raises:

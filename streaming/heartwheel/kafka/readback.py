@@ -17,7 +17,6 @@ class LogRecord(NamedTuple):
     """One record of a topic.
 
     Args:
-        offset: likewise.
         append_ms: the broker's append time, epoch ms; -1 if the record carries its producer's time.
         value: its value; `None` is a tombstone.
     """
@@ -34,7 +33,6 @@ def read_topic(bootstrap: str, topic: str, *, properties: Mapping[str, str] | No
     """Read all committed records that a topic has by now, each partition in its order.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style.
 
     Raises:

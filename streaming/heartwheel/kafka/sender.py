@@ -44,7 +44,6 @@ class Sender:
     were lost. `test_sender_survives_a_hung_broker` holds both.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         topic: where all records go.
         properties: Kafka client properties in dotted style.
         linger_ms: how long a record may wait for company, ms.

@@ -72,8 +72,6 @@ def engine_topics(
     engine may stand still and still catch up with everything that was sent meanwhile.
 
     Args:
-        output_partitions: partitions of expirations and triggers.
-        heartbeat_retention_ms: how long heartbeats are kept, ms.
         output_retention_ms: how long expirations, triggers and rejects are kept, ms.
         replication_factor: replicas of each; -1 leaves that to the cluster.
     """
@@ -115,11 +113,9 @@ def operations_topics(
     """Describe the topics of the job of delayed operations; the rejects topic is that of the engine.
 
     Args:
-        requests: what the topic of watches, completions and high watermarks is called.
         outcomes: what the topic of outcomes is called.
         rejects: what the topic of records that could not be used is called.
         partitions: partitions of requests and outcomes.
-        retention_ms: how long records are kept, ms.
         replication_factor: replicas of each; -1 leaves that to the cluster.
     """
     settings = {TIMESTAMP_TYPE: "LogAppendTime"} | _kept(retention_ms)

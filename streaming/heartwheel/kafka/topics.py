@@ -57,7 +57,6 @@ class TopicsReport(msgspec.Struct, frozen=True):
     """The outcome of `ensure_topics`.
 
     Args:
-        created: names of the topics that were made now.
         missing: names of those that are not there, and were not to be made.
         differences: what is wrong with those that were there before.
         advice: what would be better about those that were there before; nothing goes wrong by itself without it.
@@ -80,10 +79,7 @@ def ensure_topics(
     """Make the topics that are missing, and compare those that are there; existing topics are never changed.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
-        create: whether to make missing ones.
         properties: Kafka client properties in dotted style.
-        connect_timeout_ms: how long to look for a broker, ms.
 
     Raises:
         KafkaUnreachableError: if nobody answers.
@@ -115,9 +111,7 @@ def describe_topics(
     """Ask a cluster about topics.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         properties: Kafka client properties in dotted style.
-        connect_timeout_ms: how long to look for a broker, ms.
 
     Returns:
         What it says, by name; topics that do not exist are absent.
@@ -141,10 +135,8 @@ def count_partitions(
     """Count the partitions of a topic; 0 if it does not exist.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         name: the topic.
         properties: Kafka client properties in dotted style.
-        connect_timeout_ms: how long to look for a broker, ms.
 
     Raises:
         KafkaUnreachableError: if nobody answers.

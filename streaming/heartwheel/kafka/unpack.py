@@ -41,7 +41,6 @@ def unpack(codec: int, data: bytes, limit: int) -> bytearray:
 
     Args:
         codec: as the attributes of a record batch number it.
-        data: what is compressed.
         limit: most that may come out, bytes.
 
     Raises:

@@ -66,7 +66,6 @@ class Read(NamedTuple):
 
     Args:
         packs: the records of one shard.
-        readings: what was read of each partition.
         relayed: the records of feeds, with the feed's name.
     """
 
@@ -175,7 +174,6 @@ def run_shard(
         clock_ms: append time of a last tick in every partition, epoch ms.
         cuts: after how many records a batch ends.
         config: the rules' configuration; by default every session timeout is accepted.
-        limits: what the shard may hold.
     """
     blob, verdicts = "", []
     bounds = [0, *sorted(cuts), len(log.records)]

@@ -18,7 +18,6 @@ class JobConfig(StreamConfig):
     Args:
         at_risk_count: members nearest to expiry that a status row names.
         wheel_size: buckets a level of the wheel.
-        limits: what a shard may hold and write.
         feeds: the feeds whose times are believed.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
     """

@@ -66,11 +66,7 @@ class Packer:
         self._decoder.begin(batch)
 
     def pack(self, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
-        """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms.
-
-        Args:
-            readings: gets what was read of each partition.
-        """
+        """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms."""
         for partition, part in by_partition(batch):
             yield from self._pack_partition(partition, part, readings)
 
@@ -233,7 +229,6 @@ def pack_batches(
 
     Args:
         batches: Arrow batches of Kafka records.
-        topic: the heartbeat topic.
         slots: the grouping key of each shard (`heartwheel.engine.runtime.map.slots`).
         runs: the known runs of the ticker.
         outage_min_ms: shortest gap that may be an outage, ms.

@@ -47,7 +47,6 @@ class ValueTable:
     (`test_twice_the_bound_is_still_half_found`).
 
     Args:
-        entries_max: most values in the table.
         bytes_max: most bytes that these values have together.
     """
 

@@ -43,8 +43,6 @@ class OperationState(NamedTuple):
         watermarks: the result of `Watermarks.encode`.
         waiting: records whose place in the order is not certain yet.
         newest_ms: effective time of each partition's newest record, epoch ms.
-        counts: counters by name.
-        partitions: the known number of partitions of the topic.
     """
 
     table: Table

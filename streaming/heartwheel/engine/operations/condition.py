@@ -25,7 +25,6 @@ class Watched(msgspec.Struct, kw_only=True, omit_defaults=True):
         offsets: the required offset of each partition; for `offsets`.
         from_bytes: the position from which each partition is read, bytes; for `from_bytes`.
         bytes_min: the least number of bytes that completes a fetch.
-        timeout_ms: how long it may take, ms.
     """
 
     operation_id: str

@@ -11,7 +11,6 @@ class OperationLimits:
 
     Args:
         operations_max: most operations, including those that ended and are remembered.
-        watermarks_max: most high watermarks.
         waiting_max: most records that wait for their place in the order of the log.
         timeout_ms_max: longest timeout of an operation, ms.
         remembered_ms: how long a high watermark and the id of an ended operation are remembered, ms.

@@ -70,7 +70,6 @@ class OperationLog:
 
     Args:
         newest_ms: effective time of each partition's newest record, epoch ms.
-        partitions: the known number of partitions of the topic.
     """
 
     def __init__(

@@ -40,8 +40,6 @@ class Refused(NamedTuple):
 
     Args:
         entry: the record.
-        cause: why it was refused.
-        detail: the cause in words.
         everywhere: whether every shard was sent it, so that only one of them should report it.
     """
 
@@ -69,7 +67,6 @@ class OperationShard:
     """The operations of one shard.
 
     Args:
-        limits: the limits of what it holds.
         clock_ms: the frontier so far, epoch ms; -1 if there is none.
         blob: the state from `encode`, or empty for a new shard.
 

@@ -33,7 +33,6 @@ class Operations:
     """Operations by id and by the keys that they watch.
 
     Args:
-        table: from `operation_table`.
         wheel: its handles are rows of the table.
         key_hashes: int64 (watches,), the hash of each watched key.
         key_rows: (watches,), the row that watches it.

@@ -36,7 +36,6 @@ class Watermarks:
     Args:
         remembered_ms: how long a high watermark is used after its last report, ms.
         timeout_ms_max: longest timeout of an operation, ms: it may still use a high watermark for so long after that.
-        watermarks_max: most high watermarks.
         encoded: the result of `encode`; it is decoded when it is first used.
     """
 

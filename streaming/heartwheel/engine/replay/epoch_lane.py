@@ -34,11 +34,7 @@ _IS_GIVEN_ITS_ID: Final = "MEMBER_ID_REQUIRED"
 
 
 class EpochLine(msgspec.Struct, frozen=True):
-    """One line: a heartbeat at an epoch, or an event of the classic protocol; one of them is `None`.
-
-    Args:
-        evidence: when it arrived, and its answer.
-    """
+    """One line: a heartbeat at an epoch, or an event of the classic protocol; one of them is `None`."""
 
     evidence: RecordedAnswer
     beat: GroupHeartbeat | None = None

@@ -24,7 +24,6 @@ class ReplayedLine(NamedTuple):
     """One line of a log.
 
     Args:
-        t_ms: when the request arrived, epoch ms.
         evidence: what a broker recorded with it; `None` for a line without such fields.
     """
 

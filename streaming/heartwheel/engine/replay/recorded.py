@@ -33,8 +33,7 @@ class RecordedAnswer(msgspec.Struct, frozen=True):
     """What a broker's request log records in addition to the request.
 
     Args:
-        t_ms: when the request arrived, epoch ms.
-        t_us: the same in microseconds, if known.
+        t_us: when the request arrived, epoch us, if known.
         answer_ms: when it was answered, epoch ms, if known.
         answer_us: the same in microseconds, if known.
         error: the answer by Kafka's name, `None` if it was not recorded.

@@ -97,7 +97,6 @@ class Revocations:
 
         Args:
             sender: whose request it was; `None` for a load or an unload, which affects the timers of all members.
-            t_ms: when it arrived, epoch ms.
         """
         members = [*group.members] if sender is None else [sender]
         if sender is None:

@@ -24,14 +24,12 @@ class Snapshot(msgspec.Struct):
     """A replay between two lines.
 
     Args:
-        lines: how many lines were read.
         last_ms: the newest time that was read, epoch ms; -1 before the first.
         settled_ms: up to when all lines have been read and all verdicts returned, epoch ms; -1 if never.
         lanes: the other groups.
         epoch_lanes: the groups that have or had member epochs.
         verdicts: verdicts that were not returned yet.
         is_answered: whether a line had a recorded answer.
-        format: the version.
     """
 
     config: CoordinatorConfig
@@ -75,7 +73,6 @@ def check_fits(snapshot: Snapshot, config: CoordinatorConfig) -> None:
     """Check that a replay would continue under the same rules.
 
     Args:
-        snapshot: the saved replay.
         config: the rules' configuration of the rest.
 
     Raises:

@@ -35,7 +35,6 @@ def may_arrive_at_once(group: Group, size: int, events: Sequence[Event], config:
 
     Args:
         group: the group without its members.
-        size: the number of its members.
         events: the first heartbeat of each new member, in the order in which they count.
     """
     if group.unloaded or group.kind not in KINDS or group.state not in STATES:
@@ -77,7 +76,6 @@ def arrive_at_once(
 
     Args:
         group: the group without its members; the rest of it is changed in place.
-        size: the number of its members.
         arrivals: arrivals that `may_arrive_at_once` accepted, in the order in which they count.
 
     Returns:

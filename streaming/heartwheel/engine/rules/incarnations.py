@@ -85,7 +85,6 @@ def take_incarnation(ctx: Context, event: Event, member: Member) -> bool:
     """Set a member's incarnation to that of a heartbeat that keeps it alive, unless it is an earlier one.
 
     Args:
-        event: the heartbeat.
         member: changed in place; its session timeout is still that of its present incarnation.
 
     Returns:

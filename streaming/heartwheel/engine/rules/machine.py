@@ -60,7 +60,6 @@ class GroupMachine:
         """Fire every timer that is due at the event's effective time, then apply the event.
 
         Args:
-            append_ms: append time of its record, epoch ms.
             fingerprint: `heartwheel.wire.event_codec.fingerprint` of the event, for heartbeats on the way to the fast
                 path.
 

@@ -70,7 +70,6 @@ class ClassicRules:
         """Fire every timer that is due at the request's effective time, then apply it.
 
         Args:
-            append_ms: append time of its record, epoch ms.
             fingerprint: `heartwheel.wire.requests.fingerprint_of` the request.
 
         Returns:

@@ -117,12 +117,10 @@ class Group(msgspec.Struct, omit_defaults=True):
 
     Args:
         kind: how much of its life was seen.
-        state: its state in the protocol.
         previous_state: the state before. `Empty` marks a join phase as an initial rebalance.
         generation: the number of the last completed join phase.
         protocol_type: such as `consumer`.
         protocol_name: the assignor that the members agreed on.
-        leader: the member that assigns.
         members: those that joined, in join order.
         pending: those that only got their id (KIP-394), in that order.
         next_seq: the `Member.seq` that the next one gets.

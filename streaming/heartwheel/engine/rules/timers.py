@@ -58,7 +58,6 @@ class Timers:
         """Start a member's timer, replacing the one that runs.
 
         Args:
-            member: a member or pending member of the group.
             now_ms: when it starts: the time of an event, or the deadline of the timer that fired.
         """
         member.timer = kind

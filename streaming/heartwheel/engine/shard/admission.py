@@ -20,11 +20,7 @@ class Refusal(NamedTuple):
     """One record that reached a limit.
 
     Args:
-        partition: its partition of the heartbeat topic.
-        offset: its offset in that partition.
         append_ms: its effective append time, epoch ms.
-        cause: the limit.
-        detail: a text for people.
         value: its value. If it is a heartbeat that came without its bytes, it may be encoded differently.
     """
 
@@ -41,7 +37,6 @@ class Admission:
     """The room that is left in a shard during one batch, and the records that were refused.
 
     Args:
-        limits: what the shard may hold.
         heavy: whether its state has reached the limit of bytes, so that no new member is admitted.
         members: the number of its members, pending ones included.
     """

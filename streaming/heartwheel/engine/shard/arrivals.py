@@ -38,9 +38,6 @@ _STATES = [STATE_NUMBERS.index(state) for state in STATES]
 def take_out(log: BatchLog, route: Route, groups: Table) -> Rows:
     """Mark the groups whose new members may arrive at once as not busy, so that `mark_busy` checks their timers.
 
-    Args:
-        route: their members and groups.
-
     Returns:
         intp (n,), their rows, ascending.
     """
@@ -105,11 +102,7 @@ def _newcomers(log: BatchLog, route: Route, groups: Table) -> _Newcomers:
 
 
 class ArrivingCrowd:
-    """Adds members to the tables that arrive together.
-
-    Args:
-        wheel: where the timers are.
-    """
+    """Adds members to the tables that arrive together."""
 
     def __init__(
         self,

@@ -32,7 +32,6 @@ class Batch(NamedTuple):
     Args:
         verdicts: the shard's list, to which the rules of every group append.
         admission: the room that is left, and the refused records.
-        counts: the number of occurrences, by name.
     """
 
     verdicts: list[Verdict]

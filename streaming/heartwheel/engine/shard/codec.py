@@ -57,8 +57,6 @@ class ShardState(NamedTuple):
     """All that a shard keeps from one batch to the next.
 
     Args:
-        counts: counters by name.
-        time: the time of every partition.
         elsewhere: partitions that groups were seen in besides their first, by the group's row.
         sources: partitions from which records of those groups were applied, likewise.
         waiting: records that wait for their time.

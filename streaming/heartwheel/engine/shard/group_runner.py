@@ -44,7 +44,6 @@ class GroupRunner:
     """Runs groups through their state machines, and stores them back.
 
     Args:
-        wheel: where the timers are.
         loader: loads groups from rows.
         router: is told when fingerprints change.
         limits: after `verdicts_max` verdicts in a batch no further due groups are run.

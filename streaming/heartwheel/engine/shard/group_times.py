@@ -104,7 +104,6 @@ class GroupTimes:
         """Return the time of every group.
 
         Args:
-            time: of the partitions.
             decided: int64 (sources,), the time up to which each is decided, epoch ms.
 
         Returns:
@@ -137,8 +136,6 @@ class GroupTimes:
         those behind it to the same time.
 
         Args:
-            route: their members and groups.
-            time: of the partitions.
             decided: int64 (sources,), the time up to which each is decided, epoch ms.
 
         Returns:
@@ -190,7 +187,6 @@ class GroupTimes:
         Args:
             rows: intp (n,), the groups.
             partition: that partition, which has been read further.
-            time: of the partitions.
             decided: int64 (sources,), the time up to which each is decided, epoch ms.
         """
         beyond = decided > moment_ms

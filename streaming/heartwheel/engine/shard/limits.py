@@ -11,7 +11,6 @@ class ShardLimits:
 
     Args:
         members_max: most members of all groups together.
-        members_per_group_max: most members of one group.
         groups_max: most groups, those without members counted too.
         verdicts_max: verdicts after which a batch starts no further group that is due only by the clock. Those groups
             are decided in the next batch, with the same verdicts.

@@ -28,7 +28,6 @@ class Pack(NamedTuple):
     """The records of one source partition that belong to one shard, in the order of the log.
 
     Args:
-        partition: the partition of the heartbeat topic.
         fingerprints: int64 (entries,), of the distinct values; 0 where the value is not a heartbeat.
         bodies: the bytes of the first of the distinct values, in the order of `fingerprints`; the others, all of them
             heartbeats, come without their bytes.

@@ -62,7 +62,6 @@ class PendingRenewals:
 
         Args:
             outage: the outage; it ends before any record that is applied after this.
-            time: of the partitions.
             decided: int64 (partitions,), the time up to which each is decided, epoch ms.
         """
         seen = self._group_times.seen_in(outage.partition)
@@ -105,7 +104,6 @@ class PendingRenewals:
 
         Args:
             log: records that wait.
-            route: their members and groups.
         """
         if not self._forgotten:
             return False

@@ -44,7 +44,6 @@ def renew_sessions(
         rows: intp (n,), the groups.
         before_ms: when the outage began, epoch ms.
         after_ms: when it ended, epoch ms.
-        wheel: where the timers are.
     """
     touched = np.zeros(groups.rows + 1, np.bool_)  # free rows read the last element
     touched[rows] = True

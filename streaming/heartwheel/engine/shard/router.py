@@ -22,8 +22,6 @@ class Router:
 
     Args:
         groups: the table of groups; unknown ones get a row.
-        groups_max: the most groups.
-        members_max: the most members.
     """
 
     def __init__(self, members: Table, groups: Table, groups_max: int, members_max: int) -> None:

@@ -76,7 +76,6 @@ class Loaded:
     """One group while it is run by its rules.
 
     Args:
-        row: the group's row.
         group: its state, changed in place.
         member_rows: member id to row, when the group was loaded.
         renewed_ms: end of the newest outage that has renewed its sessions, epoch ms; -1 if there was none.
@@ -129,11 +128,7 @@ class Loaded:
 
 
 class GroupLoader:
-    """Loads groups from the tables, and stores them back.
-
-    Args:
-        wheel: where deadlines are.
-    """
+    """Loads groups from the tables, and stores them back."""
 
     def __init__(
         self,

@@ -77,7 +77,6 @@ def encode_sent(
     """Encode the records of one shard.
 
     Args:
-        partition: the partition of the heartbeat topic.
         fingerprints: int64 (entries,).
         bodies: large binary array, the values of the first of the entries.
         entry: (records,) indices into the two above.

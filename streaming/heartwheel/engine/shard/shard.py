@@ -60,7 +60,6 @@ class Shard:
     """One coordinator partition.
 
     Args:
-        limits: the limits of what the shard holds and writes.
         tick_ms: resolution of the wheel, ms; by default, that in the blob.
         wheel_size: buckets a level of the wheel; by default, that in the blob.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.

@@ -46,11 +46,9 @@ def status_of(
 
     Args:
         shard: the shard after `apply`.
-        outcome: the result of `apply`.
         batch_ms: timestamp of the trigger, epoch ms.
         held: whether a backlog is being read.
         at_risk_count: the number of members nearest to expiry to list.
-        state_bytes: size of the encoded state.
     """
     at_risk = shard.figures.at_risk(at_risk_count)
     return StatusRow(

@@ -33,7 +33,6 @@ class FeedMark(msgspec.Struct, array_like=True):
     """Consecutive marks of a feed without a gap, merged into one.
 
     Args:
-        feed: the feed's name.
         passed_ms: `passed_ms` of the last mark, epoch ms.
         since_ms: `since_ms` of the first mark, epoch ms.
         written_ms: effective append time of the last mark, epoch ms.
@@ -51,7 +50,6 @@ class FeedTime(msgspec.Struct, array_like=True):
     """The time of a feed.
 
     Args:
-        feed: the feed's name.
         passed_ms: everything that happened before it has been read, epoch ms; -1 before the first mark.
         written_ms: effective append time of the last mark, or of the feed's first record before that, epoch ms.
         held: the groups that the feed holds back, each with the time at which it is held, epoch ms.
@@ -84,7 +82,6 @@ def note_mark(marks: list[FeedMark], mark: FeedWatermark, at_ms: int, append_ms:
 
     Args:
         marks: the marks read before it, in the order of the log; changed in place.
-        mark: the next mark.
         at_ms: its effective append time, epoch ms.
         append_ms: its own append time, epoch ms. The mark is believed up to `AHEAD_MS_MAX` after it; the effective time
             would not do, because it may depend on where batches are cut.

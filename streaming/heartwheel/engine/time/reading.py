@@ -32,7 +32,6 @@ class Reading(msgspec.Struct, array_like=True):
     """What one task has read from one partition in a batch.
 
     Args:
-        partition: the partition of the heartbeat topic.
         first_offset: offset of the first record.
         first_ms: append time of the first record that has one, epoch ms; `UNTIMED_MS` if none has.
         last_ms: effective time of the last record, epoch ms: the greatest append time of all.
@@ -97,7 +96,6 @@ class ReadingsBuilder:
         """Add the next records of a partition.
 
         Args:
-            partition: the partition of the heartbeat topic.
             first_offset: offset of the first of these records.
             append_ms: int64 (records,), their append times, epoch ms, `UNTIMED_MS` without one; at least one record.
             tick_rows: the indices of those that are ticks, ascending.

@@ -34,8 +34,6 @@ class DoctorCheck(NamedTuple):
 
     Args:
         status: the rating.
-        detail: what was found.
-        hint: what to do about it.
     """
 
     name: str

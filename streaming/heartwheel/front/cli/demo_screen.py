@@ -30,7 +30,6 @@ class DemoScreen:
     """A demo's screen: on a terminal figures at the bottom, elsewhere a line of them now and then on stderr.
 
     Args:
-        tally: the figures.
         address: of the dashboard's page; said first, and kept in sight on a terminal.
     """
 

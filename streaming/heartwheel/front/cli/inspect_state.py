@@ -32,8 +32,6 @@ class ShardView(NamedTuple):
     Args:
         last_trigger_ms: timestamp of its last live trigger, epoch ms; -1 if there was none.
         clock_ms: up to where its timers have fired, epoch ms; -1 if they never did.
-        state_bytes: size of its encoded state.
-        shard: its state.
     """
 
     number: int
@@ -64,9 +62,6 @@ class CheckpointView(NamedTuple):
 
 def read_checkpoint(settings: Settings, log_file: Path) -> CheckpointView:
     """Read the settings' checkpoint; write nothing.
-
-    Args:
-        log_file: where Spark logs.
 
     Raises:
         CheckpointError: there is none, it is not ours, it cannot be read, or a newer release wrote it.

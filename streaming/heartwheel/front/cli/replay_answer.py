@@ -27,7 +27,6 @@ def answer_question(
     """Print the outcomes of the values in question.
 
     Args:
-        question: what was asked.
         signs: every line of the log.
         revocations: the members that were asked to give partitions back.
         verdicts: what the coordinator decided on the log, in the order of time.

@@ -97,11 +97,7 @@ def _watch(ticker: Ticker, topic: str, stop: threading.Event) -> None:
 
 
 def trouble_of(state: TickerState, topic: str) -> str:
-    """Return in one line where a ticker cannot write and why, empty if it can.
-
-    Args:
-        topic: the topic that it writes to.
-    """
+    """Return in one line where a ticker cannot write and why, empty if it can."""
     if state.silent:
         first = state.silent[0]
         if state.silent_count == 1:

@@ -22,9 +22,6 @@ class ConsumerPlan(msgspec.Struct, frozen=True):
     """What a consumer is.
 
     Args:
-        bootstrap: `host:port`.
-        topic: what it reads.
-        client_id: what it calls itself.
         protocol: `classic` (kafka-python), or `consumer` (KIP-848) or `share` (KIP-932), both librdkafka's.
         session_timeout_ms: of a classic one; the broker sets that of the others.
         heartbeat_interval_ms: likewise.

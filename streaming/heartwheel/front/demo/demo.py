@@ -43,8 +43,6 @@ class Demo:
     Args:
         settings: the checked configuration; its broker is the running one.
         folder: where the checkpoint, the truth and the logs go.
-        tally: counts what is seen.
-        screen: shows it.
         plan: whom to simulate; with a duration the demo ends by itself.
         audited: what the job is set to, for the judge.
         jars: the Kafka connector's.

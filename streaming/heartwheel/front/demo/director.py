@@ -29,7 +29,6 @@ class Cast(msgspec.Struct, frozen=True):
     """The groups of a demo.
 
     Args:
-        bootstrap: `host:port`.
         topic: what all of them read.
         groups: protocol by group id.
         members: consumers of each group at the start.
@@ -78,7 +77,6 @@ class Director:
 
         Args:
             duration_ms: how long; `None` until stopped.
-            stop: ends it.
         """
         began = time.monotonic()
         for group, running in self._running.items():

@@ -31,7 +31,6 @@ class DemoJudgement(msgspec.Struct, frozen=True, kw_only=True):
     """What a demo's topics came to.
 
     Args:
-        report: of the audit.
         expired: expirations, each id once.
         triggers: rows about rebalances and arrivals, each id once.
         begun: rebalances that began.
@@ -73,7 +72,6 @@ def judge_topics(settings: Settings, truth_file: Path, audited: AuditConfig, *, 
     """Read the topics back and judge.
 
     Args:
-        settings: where Kafka is, and what its topics are called.
         truth_file: what the feeder wrote.
         audited: what the job was set to.
         until_ms: verdicts that become true later may still be under way and are not missed, epoch ms.
@@ -94,8 +92,6 @@ def judge_log(
     """Audit a log, and hold it against what the feeder knows.
 
     Args:
-        audit: a new audit.
-        truth: what the feeder wrote.
         settings: the number of shards, and the canary's groups: their rows are audited, and not counted.
         until_ms: verdicts that become true later are not missed, epoch ms.
     """

@@ -28,7 +28,6 @@ def expiration_line(row: ExpirationRow, known_ms: int) -> Text:
     """Return the line about an expired member.
 
     Args:
-        row: of the expirations topic.
         known_ms: when it was appended there, epoch ms.
     """
     place = f" at {plain(row.client_host)}" if row.client_host else ""

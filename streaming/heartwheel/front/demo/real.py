@@ -46,8 +46,6 @@ class RealDemo:
         folder: where everything goes.
         broker: with its request log on.
         cast: the consumers.
-        tally: counts what is seen.
-        screen: shows it.
         jars: the Kafka connector's.
         duration_ms: how long consumers are acted on; `None` until stopped.
         restarts: how often the broker is stopped and started meanwhile.

@@ -19,10 +19,8 @@ def report_of(settings: Settings, judged: DemoJudgement, fed: Summary, tally: Ta
     """Assemble the report.
 
     Args:
-        settings: what the demo ran with.
         judged: the verdicts against the log.
         fed: what the feeder did.
-        tally: what came back.
     """
     late, report = judged.lateness_ms, judged.report
     first_s = tally.first_expiration_s

@@ -41,8 +41,6 @@ class ShownJob:
     Args:
         settings: the checked configuration; its broker is the running one.
         folder: where the log of Spark goes.
-        tally: counts what is seen.
-        screen: shows it.
         jars: the Kafka connector's.
         on_decided: called after each batch that decides.
         on_news: called with what the topics tell, from a thread of its own.

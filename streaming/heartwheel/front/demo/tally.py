@@ -30,7 +30,6 @@ class Tally:
     """Figures of what comes back from the engine.
 
     Args:
-        shards: how many shards report.
         canary_prefix: what the names of groups begin with that are nobody's to look at.
     """
 

@@ -47,7 +47,6 @@ class Jar(msgspec.Struct, frozen=True):
 
     Args:
         sha256: digest of the file, hexadecimal.
-        size: its length, bytes.
         sets: the class paths it belongs to.
         coordinate: `group:artifact:version`.
     """

@@ -70,9 +70,6 @@ def new_class_archive(file: Path) -> Iterator[Path]:
 def java_version(java: Path) -> int:
     """Ask a Java for its major version.
 
-    Args:
-        java: the executable.
-
     Raises:
         JavaError: if it does not run or does not say.
     """

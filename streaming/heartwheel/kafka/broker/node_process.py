@@ -32,8 +32,6 @@ class NodeCommands:
     """The command lines of one node.
 
     Args:
-        java: the executable.
-        jars: its class path.
         folder: holds its `server.properties` and `log4j2.properties`, and gets its log.
     """
 

@@ -37,7 +37,6 @@ def with_jars(document: dict[str, Any], jars: Iterable[Jar]) -> dict[str, Any]:
 
     Args:
         document: CycloneDX, decoded.
-        jars: of the lock.
     """
     ours = {found["bom-ref"]: found for found in map(component, jars)}
     others = [found for found in document.get("components", ()) if found.get("bom-ref") not in ours]

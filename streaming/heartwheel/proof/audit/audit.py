@@ -53,7 +53,6 @@ class Audit:
     record.
 
     Args:
-        config: the settings of the audited job.
         snapshot: the result of `snapshot`, to continue from there.
 
     Raises:
@@ -96,7 +95,6 @@ class Audit:
         The log does not have the members that joined before, so groups that may be older are not judged.
 
         Args:
-            partition: of the heartbeat topic.
             append_ms: append time of the first remaining record, epoch ms.
         """
         self._state.begins[partition] = Begin(append_ms)
@@ -111,7 +109,6 @@ class Audit:
         The audit believes what the job says about these records.
 
         Args:
-            partition: of the heartbeat topic.
             first: the first offset.
             last: the last offset.
         """
@@ -159,7 +156,6 @@ class Audit:
 
         Args:
             topic: `expirations`, `triggers` or `rejects`.
-            detail: what is wrong with it.
         """
         self._state.counts["written"] = self._state.counts.get("written", 0) + 1
         self._state.ledger.add(
@@ -176,16 +172,7 @@ class Audit:
         row_partition: int = 0,
         row_offset: int = -1,
     ) -> None:
-        """Read a row of the rejects topic.
-
-        Args:
-            partition: partition of the rejected record.
-            offset: offset of the rejected record.
-            cause: the cause in the row.
-            append_ms: append time of the rejected record, epoch ms.
-            row_partition: partition of the row itself.
-            row_offset: offset of the row itself.
-        """
+        """Read a row of the rejects topic."""
         self._rejects.take(partition, offset, OpenReject(cause, append_ms, row_partition, row_offset))
 
     def batch(self, shard: int, batch_ms: int, *, append_ms: int | None = None, clock_ms: int | None = None) -> None:

@@ -16,7 +16,6 @@ class AuditConfig(msgspec.Struct, frozen=True, kw_only=True):
         presence_max_session_timeout_ms: the same for members of presence groups; a job asks for the time until its next
             success is due.
         group_initial_rebalance_delay_ms: how long the first join phase of an empty group waits for more members.
-        group_max_size: most members of a group.
         new_member_join_timeout_ms: how long the first join of a new member may wait for the join phase to end.
         default_session_timeout_ms: for members that give no session timeout.
         default_rebalance_timeout_ms: for members that give no rebalance timeout.

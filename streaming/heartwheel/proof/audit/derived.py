@@ -66,7 +66,6 @@ class Derived(msgspec.Struct, frozen=True):
     Args:
         order: its position among the verdicts of its group.
         type: `expired`, or the type of a row of the triggers topic.
-        group_id: the group that it is about.
         time_ms: when it becomes true, epoch ms.
         facts: every other field that the row must have, by the row's names; lists of members are sorted.
         ready_ms: effective time of the record that first proves it, epoch ms.

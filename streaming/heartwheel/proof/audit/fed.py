@@ -74,7 +74,6 @@ class FeedSource(msgspec.Struct):
 
     Args:
         number: number of the source, -2 or less.
-        feed: the feed's name.
         passed_ms: every event of an earlier time has been read, epoch ms; -1 before the first mark.
         written_ms: effective append time of the last mark, or of the feed's first record before that, epoch ms.
         behind_ms: how far its groups may have advanced without it while it was new, or silent, epoch ms.

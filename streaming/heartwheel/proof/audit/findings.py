@@ -44,10 +44,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
             reject.
         partition: partition of that row or record; -1 for a missing verdict, which comes from many records.
         offset: its offset; -1 likewise.
-        group_id: the group, if the finding is about one.
-        member_id: the member, if the finding is about one.
         time_ms: when the verdict became true, or when the record was appended, epoch ms.
-        detail: a description for people.
     """
 
     kind: FindingKind
@@ -70,7 +67,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         ok: whether nothing is wrong.
         clock_ms: up to when it judged, epoch ms; `None` if up to the end of each partition.
-        events: records of the heartbeat topic that were read.
         derived: verdicts that follow from the log up to then.
         written: rows of the topics of verdicts that were read, repetitions included.
         confirmed: verdicts that were written as they were derived.

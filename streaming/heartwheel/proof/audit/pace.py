@@ -21,12 +21,6 @@ class Candidate(msgspec.Struct, frozen=True):
     Args:
         time_ms: when it becomes true, epoch ms.
         ready_ms: effective time of the record that first proves it, epoch ms.
-        append_ms: append time of its row, epoch ms.
-        topic: topic of the row.
-        partition: partition of the row.
-        offset: offset of the row.
-        group_id: the group that it is about.
-        member_id: the member, if it is about one.
     """
 
     time_ms: int
@@ -68,7 +62,6 @@ class LatenessJudge(msgspec.Struct):
         """Record that a shard ran a batch; return the verdicts that this proves late.
 
         Args:
-            append_ms: append time of its status row, epoch ms.
             clock_ms: up to when it has decided, epoch ms; `None` if unknown.
         """
         bound = self.late_ms_max

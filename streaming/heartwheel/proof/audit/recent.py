@@ -14,7 +14,6 @@ class Recent(msgspec.Struct):
     """A bounded map of keys to numbers; when it is full, the older half is dropped.
 
     Args:
-        size_max: most keys that are remembered.
         young: the newer half.
         old: the older half.
         forgot: number of dropped keys.

@@ -38,7 +38,6 @@ class Rejects:
 
     Args:
         state: the audit's state; changed in place.
-        config: the settings of the audited job.
         is_stray: returns whether the order of a group's records is not defined.
     """
 
@@ -51,8 +50,6 @@ class Rejects:
         """Read a row of the rejects topic.
 
         Args:
-            partition: partition of the rejected record.
-            offset: offset of the rejected record.
             reject: the row's content and place.
         """
         state = self._state

@@ -115,9 +115,7 @@ class AuditState(msgspec.Struct):
     """The state of an audit.
 
     Args:
-        config: the settings of the audited job.
         ledger: the findings.
-        format: version of this format.
         partitions: the clock of each partition.
         sources: the clock of each feed, in the order in which they first appeared.
         partitions_max: the topic's number of partitions; a tick that names more is forged.

@@ -54,7 +54,6 @@ class ClassicMembers:
     """The members of classic groups, and what they send.
 
     Args:
-        plan: whom to simulate.
         config: what the engine's coordinators are set to; the defaults, if left out.
         groups: the numbers of those that are asked for; all, if left out.
         static: the numbers of groups whose members have an instance id.

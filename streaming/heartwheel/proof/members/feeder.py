@@ -58,9 +58,6 @@ class Feeder:
     """A feeder of the heartbeats of a plan to a topic, in real time.
 
     Args:
-        plan: whom to simulate.
-        bootstrap: `host:port[,host:port]`.
-        topic: the heartbeat topic.
         truth_file: where the truth goes; it is overwritten.
         properties: Kafka client properties in dotted style.
         coordinator: what the engine's coordinators are set to, by which classic members go; the defaults, if left out.

@@ -29,7 +29,7 @@ class Sent(NamedTuple):
 
     Args:
         member: who sends it.
-        event: the same decoded, for members that go by what becomes of it.
+        event: the value decoded, for members that go by what becomes of it.
         life: how many lives the member had before.
     """
 
@@ -70,7 +70,6 @@ def group_name(plan: FeedPlan, number: int) -> str:
     """Return the id of a group of a plan.
 
     Args:
-        plan: gives the prefix.
         number: the group's number, from 0.
     """
     turn, word = divmod(number, len(_WORDS))
@@ -81,7 +80,6 @@ def identity(plan: FeedPlan, member: int, life: int | None = None) -> Event:
     """Make the heartbeat that says all about a member: its ids, its timeout, where it runs.
 
     Args:
-        plan: gives groups and timeouts.
         member: the member's number, from 0.
         life: how many lives it had before, for members that get a new id at every start: it looks as a broker's does,
             the client's id and 36 characters of a UUID. `None` for members that keep theirs.
@@ -111,7 +109,6 @@ class PresenceMembers:
     """Members that send bare heartbeats, encoded once; a member keeps its id for ever.
 
     Args:
-        plan: whom to simulate.
         members: the numbers of those that are asked for; all, if left out.
     """
 

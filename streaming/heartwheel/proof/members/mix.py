@@ -78,7 +78,6 @@ def role_of(plan: FeedPlan, group: int) -> Role:
     """Return what a group shows: the last quarter are presence groups, and small plans have no scripts.
 
     Args:
-        plan: of the mix.
         group: its number, from 0.
     """
     presence = max(plan.groups // 4, min(1, plan.groups - 1))
@@ -98,7 +97,6 @@ def scripts_of(plan: FeedPlan, role: Role) -> dict[int, Script]:
     group waits for 25 s of every 100 s and is in no trouble, as nobody is over its rebalance timeout.
 
     Args:
-        plan: gives interval and session timeout.
         role: what the group shows.
 
     Returns:
@@ -169,7 +167,6 @@ class MixedMembers:
     """The members of the mix, each by the protocol of its group.
 
     Args:
-        plan: whom to simulate.
         config: what the engine's coordinators are set to; the defaults, if left out.
     """
 

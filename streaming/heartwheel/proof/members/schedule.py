@@ -54,10 +54,8 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What to simulate. Rates are probabilities a member and minute; shares are probabilities.
 
     Args:
-        members_per_group: members of each.
         heartbeat_interval_ms: time between two beats of a member, ms.
         jitter: how far each interval may differ from that, as a share of it.
-        session_timeout_ms: how long a member may be silent, ms.
         duration_ms: length of the feed, ms; endless if absent.
         kill_rate: how often a member falls silent for good, or until it returns.
         return_share: how many of those who were killed, or left, come back, after 1.5 to 4 session timeouts.
@@ -70,7 +68,6 @@ class FeedPlan(msgspec.Struct, frozen=True, kw_only=True):
         protocol: `presence` sends bare heartbeats; `classic` joins, syncs and beats with a generation; `mix` has groups
             of both, and some to which something happens by a script (`heartwheel.proof.members.mix`).
         group_prefix: what group ids start with, to keep several feeds of one topic apart.
-        seed: decides every draw.
     """
 
     groups: int = 10

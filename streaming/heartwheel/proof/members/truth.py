@@ -34,12 +34,10 @@ class LifeLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
     Args:
         turn: what happened.
-        group_id: the member's group.
         at_ms: when the feeder did it, by its own clock, epoch ms.
         last_beat_ms: broker's append time of the last record the member had sent by then, epoch ms; absent if the
             fate of that record is unknown.
-        partition: where that record is.
-        offset: likewise.
+        partition: where that record is, at `offset`.
     """
 
     turn: Turn
@@ -57,8 +55,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag
 
     Args:
         started_ms: begin of the feed by its own clock, epoch ms.
-        ended_ms: its end, epoch ms.
-        members: how many members were simulated.
         sent: records handed to the client, bad ones included.
         acknowledged: those that the broker confirmed.
         unknown: those whose fate is unknown; they may be in the log all the same.

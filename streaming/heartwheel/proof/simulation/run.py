@@ -71,11 +71,7 @@ def simulate_plan(plan: Plan, *, keep_lines: bool = False) -> SimulatedHistory:
 
 
 def run_history(plan: Plan, story: Story) -> tuple[SimulatedTopic, SimulatedJob]:
-    """Run a history to its end; return the topic and the job for the checkers.
-
-    Args:
-        plan: its parameters.
-    """
+    """Run a history to its end; return the topic and the job for the checkers."""
     topic = feed(plan, story).topic
     job = SimulatedJob(plan, topic, story)
     job.run()

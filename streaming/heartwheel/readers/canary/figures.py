@@ -38,7 +38,6 @@ class OutcomeCounts:
 
         Args:
             enabled: whether the canary runs.
-            shards: how many shards it tries.
             pending: silences that wait for their expiration.
             objective_ms: how late an expiration should be at most, ms.
             beats: heartbeats sent.

@@ -78,7 +78,6 @@ class CanaryJudge:
     """A judge of the verdicts on one member.
 
     Args:
-        session_ms: session timeout of the member, ms.
         objective_ms: an expiration known later after its deadline than that is late, ms.
         missed_after_ms: one that is not known so long after its deadline is missed, ms.
     """

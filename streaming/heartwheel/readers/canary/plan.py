@@ -20,7 +20,6 @@ class Probe:
 
     Args:
         group_id: its name, chosen so that the engine's own hash puts it into `shard`.
-        shard: which shard it tries.
         shift_ms: how far into its period it starts, ms.
     """
 

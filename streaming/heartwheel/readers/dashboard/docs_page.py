@@ -20,11 +20,7 @@ _TROUBLESHOOTING: Final = resources.files("heartwheel.readers.dashboard") / "tro
 
 @cache
 def docs_page(base: str) -> str:
-    """Return the page about the API.
-
-    Args:
-        base: the base path.
-    """
+    """Return the page about the API."""
     document = openapi()
     parts = [_entry(base, path, path_item["get"]) for path, path_item in document["paths"].items()]
     return _page(
@@ -39,11 +35,7 @@ def docs_page(base: str) -> str:
 
 @cache
 def troubleshooting_page(base: str) -> str:
-    """Return docs/troubleshooting.md as a page; its headings have the anchors that links use.
-
-    Args:
-        base: the base path.
-    """
+    """Return docs/troubleshooting.md as a page; its headings have the anchors that links use."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(_TROUBLESHOOTING.read_text(encoding="utf-8"))
     for token, following in pairwise(tokens):

@@ -18,7 +18,6 @@ def page_text(base: str, gateway: str = "", *, from_log: bool = False) -> str:
     """Return the text of the page.
 
     Args:
-        base: the base path.
         gateway: the address of the gateway, for the line that shows how to use it; empty shows none.
         from_log: whether brokers' logs are shown, without an engine.
     """

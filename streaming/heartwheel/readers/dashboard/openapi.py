@@ -48,11 +48,7 @@ _WAYS: Final = {
 
 @cache
 def openapi(base: str = "") -> dict[str, Any]:
-    """Return the document.
-
-    Args:
-        base: the base path.
-    """
+    """Return the document."""
     types = [endpoint.body for endpoint in ENDPOINTS.values() if endpoint.body is not str]
     types += [*STREAM_EVENTS.values(), Problem]
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")

@@ -35,12 +35,7 @@ class AtRiskList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def at_risk(picture: Picture, *, now_ms: int, limit: int = 50, canary: bool = False) -> AtRiskList:
-    """Return the members nearest to their expiry.
-
-    Args:
-        picture: what the topics say.
-        canary: whether to show the canary's members too.
-    """
+    """Return the members nearest to their expiry."""
     with picture.lock:
         rows = [
             AtRisk(

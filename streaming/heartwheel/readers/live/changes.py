@@ -24,9 +24,6 @@ def cause_words(row: TriggerRow) -> str:
     """Return why a row was written, in words.
 
     Members of a presence group arrive and go; only those of Kafka's classic protocol join a rebalance.
-
-    Args:
-        row: of the triggers topic.
     """
     if row.type == _EMPTY and row.is_rebalance:
         return "no members left"

@@ -75,7 +75,6 @@ def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: in
     """Return a row as the picture keeps it.
 
     Args:
-        row: of the expirations topic.
         seq: its number by arrival.
     """
     not_silence = row.shard == FROM_A_LOG or row.reason == ExpiryReason.WORKER_FAILED

@@ -78,7 +78,6 @@ def list_groups(
     """Return a page of groups.
 
     Args:
-        rule: the definition of a storm.
         before: only those whose `version` is below this; in another order than that of changes, how many to skip.
     """
     with picture.lock:

@@ -120,11 +120,7 @@ class GroupDetail(Group, kw_only=True, frozen=True):
 
 
 def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
-    """Return the state of a group; hold the picture's lock during that.
-
-    Args:
-        rule: the definition of a storm.
-    """
+    """Return the state of a group; hold the picture's lock during that."""
     newest, state, kind = entry.newest, state_of(entry), kind_of(entry)
     unknown = entry.listed.unknown_sessions if entry.listed is not None else 0
     return Group(

@@ -80,11 +80,7 @@ class _Facts(NamedTuple):
 
 
 def now_of(picture: Picture, view: View, *, now_ms: int) -> Now:
-    """Return the present state.
-
-    Args:
-        view: the parameters.
-    """
+    """Return the present state."""
     with picture.lock:
         facts = _facts(picture, view, now_ms)
         rows, job, hidden, decides = facts.rows, facts.job, facts.hidden, facts.decides

@@ -132,11 +132,8 @@ def list_rebalances(
     """Return the cost of rebalances.
 
     Args:
-        picture: what was read.
         text: part of a group's name, upper and lower case alike.
         group: a group's id, exactly.
-        canary: whether to show the canary's groups too.
-        limit: most groups.
     """
     with picture.lock:
         entries = [

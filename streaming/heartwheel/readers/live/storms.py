@@ -54,7 +54,6 @@ def storm_of(
     Args:
         triggers: rows of the group, the oldest first.
         expirations: of the group, the oldest first.
-        rule: the definition of a storm.
     """
     from_ms = now_ms - rule.window_ms
     begun = [

@@ -70,7 +70,6 @@ def timeline_page(
 
     Args:
         before: only lines whose number is below this.
-        limit: most lines.
     """
     with picture.lock:
         entry = picture.groups.entries.get(group_id)

@@ -26,7 +26,6 @@ def totals_of(picture: Picture, *, shards: int, hidden: list[GroupEntry]) -> Tot
     """Return the sums of the shards' reports; hold the lock during that.
 
     Args:
-        shards: how many shards report.
         hidden: groups that do not count, such as the canary's.
     """
     rows = picture.status.values()

@@ -103,8 +103,6 @@ def groups_in_trouble(
     """Return the groups that are in trouble; hold the picture's lock during that.
 
     Args:
-        rule: the definition of a storm.
-        canary: whether the canary's own groups count.
         known: whether an engine processes the groups at that moment.
     """
     entries = {name: each for name, each in picture.groups.entries.items() if canary or not picture.is_canary(name)}
@@ -135,11 +133,7 @@ def worst_of(troubles: Sequence[Trouble]) -> tuple[int, int]:
 
 
 def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[Trouble]:
-    """Yield the problems of a group, the worst first.
-
-    Args:
-        rule: the definition of a storm.
-    """
+    """Yield the problems of a group, the worst first."""
     if entry.logged_troubles is not None:
         yield from entry.logged_troubles
         return

@@ -69,9 +69,6 @@ def shards_of(picture: Picture) -> int:
 def wheel_of(picture: Picture, shard: int, *, canary: bool = False) -> WheelView | None:
     """Return the wheel of a shard.
 
-    Args:
-        canary: whether to include the canary's members.
-
     Returns:
         The wheel; `None` before the first status row of that shard.
     """

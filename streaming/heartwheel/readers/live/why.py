@@ -17,9 +17,6 @@ from heartwheel.wire.verdicts import EPOCH_KINDS, PRESENCE, ExpiryReason
 def why(row: ExpirationRow) -> list[str]:
     """Explain an expiration by its row, in sentences.
 
-    Args:
-        row: of the expirations topic.
-
     Returns:
         What happened; by which rule; the likely cause, and what to do about it.
     """

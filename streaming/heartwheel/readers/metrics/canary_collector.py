@@ -20,7 +20,6 @@ class CanaryCollector(Collector):
     """Counters of a canary's outcomes, and its other figures at the time of the request.
 
     Args:
-        registry: where the metrics are registered.
         objective_ms: how late an expiration should be known at most, ms.
     """
 

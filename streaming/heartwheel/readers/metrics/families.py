@@ -15,8 +15,6 @@ def counter(metric: Metric, registry: CollectorRegistry, *, values: Iterable[str
     """Return a counter that is incremented.
 
     Args:
-        metric: of the catalogue.
-        registry: where the metrics are registered.
         values: values of its one label that start at 0, because Prometheus does not see an increase from nothing to
             one.
     """
@@ -30,8 +28,6 @@ def histogram(metric: Metric, registry: CollectorRegistry, *, buckets: Sequence[
     """Return a histogram.
 
     Args:
-        metric: of the catalogue.
-        registry: where the metrics are registered.
         buckets: upper bounds, seconds.
     """
     return Histogram(metric.name, metric.help, metric.labels, registry=registry, buckets=buckets)
@@ -41,7 +37,6 @@ def family(metric: Metric, values: Mapping[str, float] | Mapping[tuple[str, str]
     """Return the family of a figure that is computed when Prometheus asks.
 
     Args:
-        metric: of the catalogue.
         values: the figure, by the value of its label, or of its labels in their order, if it has any.
     """
     kind = CounterMetricFamily if metric.kind is MetricKind.COUNTER else GaugeMetricFamily

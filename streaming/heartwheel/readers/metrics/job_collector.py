@@ -20,11 +20,7 @@ BATCH_BUCKETS_S: Final = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 3
 
 
 class JobCollector(Collector):
-    """The figures of the newest row of the job, and a histogram of its batches.
-
-    Args:
-        registry: where the metrics are registered.
-    """
+    """The figures of the newest row of the job, and a histogram of its batches."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.row: JobRow | None = None

@@ -30,7 +30,6 @@ class MemoryCollector(Collector):
 
     Args:
         pid: the process; this one by default.
-        proc: the folder of the kernel's process information.
     """
 
     def __init__(self, pid: int | None = None, *, proc: Path = _PROC) -> None:

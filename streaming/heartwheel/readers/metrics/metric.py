@@ -20,7 +20,6 @@ class Metric(NamedTuple):
     Args:
         name: as in a query; for a histogram without `_bucket`, `_sum` and `_count`.
         help: its meaning, in one sentence.
-        labels: names of its labels.
     """
 
     name: str

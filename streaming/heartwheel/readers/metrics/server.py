@@ -26,7 +26,6 @@ class MetricsServer(HttpServer):
     """A server of this process's metrics, in a thread of its own; read-only.
 
     Args:
-        host: the address to listen at.
         port: the port; `0` takes any that is free.
         token: the token required as `Authorization: Bearer`; empty requires none.
     """

@@ -38,7 +38,6 @@ class VerdictCounters:
     """Counters of verdicts, each once by its id, those about the canary's members left out.
 
     Args:
-        registry: where the metrics are registered.
         groups_max: groups that get a label of their own.
         objective_ms: how late an expiration should be known at most, ms.
         canary_prefix: the prefix of the canary's group ids.

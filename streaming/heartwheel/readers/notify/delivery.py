@@ -137,7 +137,6 @@ def result_of(status: int, retry_after: str | None, *, now_ms: int) -> DeliveryR
     """Return the result that an HTTP status means for a message; never raises, whatever a receiver sends.
 
     Args:
-        status: of the response.
         retry_after: its header of that name, if there is one.
     """
     if 200 <= status < 300:

@@ -33,12 +33,10 @@ class Dispatcher:
     """The notifier without its loop: it reads no clock, no topic and no network of its own.
 
     Args:
-        settings: the section `[notify]`.
         canary_prefix: the prefix of groups whose members fall silent on purpose; they are not reported.
         state: the saved state of an earlier process, or a new one; the dispatcher updates it.
         on_dead_letter: called with messages that will not be delivered.
         rng: draws the jitter of the pauses.
-        storm: the definition of a storm of rebalances.
         expected_members: how many members groups should have, by the group's id.
     """
 

@@ -104,7 +104,6 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
 
         Args:
             row: of a member of the group.
-            now_ms: the notifier's clock, epoch ms.
             may_track: whether there is room for a member that is not known yet.
         """
         self.expired += 1
@@ -124,7 +123,6 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
 
         Args:
             troubles: the worst first.
-            now_ms: the notifier's clock, epoch ms.
         """
         before, after = {each.kind for each in self.troubles}, {each.kind for each in troubles}
         if after - before:
@@ -140,7 +138,6 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
 
         Args:
             arrival: of a member of the group.
-            now_ms: the notifier's clock, epoch ms.
             only: the only expired member to consider; by default all.
 
         Returns:

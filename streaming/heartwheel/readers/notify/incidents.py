@@ -112,7 +112,6 @@ class Incidents:
 
         Args:
             found: all present troubles, by group.
-            now_ms: the notifier's clock, epoch ms.
         """
         self._closed_troubles &= {(name, each.kind) for name, troubles in found.items() for each in troubles}
         for name in found.keys() | self.troubles().keys():

@@ -33,7 +33,6 @@ class Notifier:
     first posted. So at worst a crash makes it post a message again, under the same id (tests/notify/test_notifier.py).
 
     Args:
-        settings: the whole configuration.
         post: posts a message once.
         store: where the state is saved; `None` keeps it in memory.
         since_ms: where to begin reading at the very first start, epoch ms; `None` is now.

@@ -19,7 +19,6 @@ class PendingMessage(msgspec.Struct, kw_only=True):
 
     Args:
         message: as it was made.
-        attempts: how often it was posted so far.
         fault: why the newest attempt failed.
     """
 

@@ -93,7 +93,6 @@ def verify(headers: Mapping[str, str], body: bytes, keys: Sequence[bytes], *, no
         headers: of the request, their names in lower case.
         body: the bytes of the request, before they are parsed.
         keys: one of them must have signed.
-        now_ms: the receiver's clock, epoch ms.
 
     Raises:
         SignatureError: a header is missing, the time is off, or no signature fits.

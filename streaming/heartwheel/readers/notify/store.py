@@ -50,12 +50,10 @@ class NotifierState(msgspec.Struct, kw_only=True, rename={"snapshot": "pages"}):
     """The state that one process leaves for the next: the file `state.json`.
 
     Args:
-        format: of the file.
         began_ms: where to begin reading partitions without a position, epoch ms: the time of the first start.
         positions: the next offset to read, by source and then by partition.
         snapshot: the incidents; `pages` in the file.
         waiting: the outbox.
-        counts: the counts so far.
     """
 
     format: int = FORMAT

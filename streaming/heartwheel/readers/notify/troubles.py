@@ -22,7 +22,6 @@ class GroupTrouble(msgspec.Struct, frozen=True, kw_only=True):
     """One trouble of a group.
 
     Args:
-        words: its description.
         count: how often it happened, as `heartwheel.readers.live.trouble.Trouble` counts it.
     """
 
@@ -39,7 +38,6 @@ class TroubleWatch:
     window has passed.
 
     Args:
-        storm: the definition of a storm.
         canary_prefix: the prefix of groups that are not watched.
         window_ms: for how long rows count, ms.
         expected_members: how many members groups should have, by the group's id.

@@ -40,7 +40,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the screen at one moment.
 
     Args:
-        now: the present state.
         canary: the figures of a canary, if one was seen.
         text: the filter of the tables.
         matched: expirations that match.
@@ -62,7 +61,6 @@ def frame_of(picture: Picture, view: View, *, now_ms: int, text: str = "") -> Fr
     """Return a frame of the picture.
 
     Args:
-        view: the parameters for showing it.
         text: words that ids, clients or hosts must contain.
     """
     with picture.lock:

@@ -54,7 +54,6 @@ class ClientLog:
     names, which is known at the log's end: events are made from the lines only then.
 
     Args:
-        name: of the file, for evidence.
         zone: the zone of times that name none.
     """
 

@@ -36,7 +36,6 @@ class FactReader:
     """A parser of one log's facts.
 
     Args:
-        name: of the file, for evidence.
         number: of the file, for the order of facts at one time.
         layout: finds message and time.
         scanned: where to count.

@@ -49,13 +49,11 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True, gc
         group_id: the group; empty where the line does not name it.
         new_member_id: the member that took its place.
         members: the members in a list, or those that a trigger names.
-        group_instance_id: of a static member.
         client_id: where the line names it.
         client_host: where the line names it.
         session_timeout_ms: where the line names it, ms.
         rebalance_timeout_ms: where the line names it, ms.
         number: a generation or an epoch.
-        size: how many members the group has.
         protocol: the group's type: classic, consumer, share, streams; empty if the line does not show it.
         words: the broker's or the client's own words.
         static: whether the member is static, where the line shows it.

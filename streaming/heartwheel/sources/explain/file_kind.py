@@ -93,7 +93,6 @@ def kind_of(name: str, head: bytes) -> str:
     """Return the likely kind of a file without a line of a group coordinator: `BROKER`, or a description.
 
     Args:
-        name: of the file.
         head: its first bytes.
     """
     if not head:

@@ -60,11 +60,7 @@ class FollowedSource(Protocol):
 
 
 class FollowedPipe:
-    """The content of a pipe, read without waiting for more.
-
-    Args:
-        stream: the standard input.
-    """
+    """The content of a pipe, read without waiting for more."""
 
     is_next = False
 
@@ -227,7 +223,6 @@ def follow(
         names: of the logs.
         readers: make the parsers of each.
         scanned: where to count.
-        stdin: the stream for `-`.
         go_on: called before each look; `False` ends it.
 
     Returns:

@@ -32,8 +32,6 @@ class LoggedMember:
 
     Args:
         client_id: its client's id: from a line, or from the start of its member id.
-        group_instance_id: of a static member.
-        session_timeout_ms: its own, ms.
         rebalance_timeout_ms: its own, ms.
         left_pending: whether it left before it had joined.
         out: the event of its last departure, until it is back.
@@ -71,10 +69,7 @@ class OpenRebalance:
     """A rebalance of a classic group that is not complete.
 
     Args:
-        started_ms: when it began, epoch ms.
         old_generation: the generation that it ends.
-        cause: the cause, as a code.
-        words: the broker's reason.
         client_words: the client's reason.
         caused_by: members that triggered it.
         fact: the line that shows it.

@@ -17,7 +17,6 @@ class LocalZone:
     """Converts local times to UTC.
 
     Args:
-        zone: the zone of the times.
         is_assumed: whether the zone was assumed, not named.
     """
 

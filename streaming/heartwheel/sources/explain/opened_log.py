@@ -35,7 +35,6 @@ def open_log(name: str, stdin: BinaryIO) -> OpenedLog:
 
     Args:
         name: of the file, or `-`.
-        stdin: the standard input.
 
     Raises:
         HeartwheelError: it cannot be read.

@@ -23,7 +23,6 @@ def in_order(facts: Iterable[Fact], *, facts_max: int = FACTS_MAX) -> Iterator[F
 
     Args:
         facts: in any order.
-        facts_max: most facts in memory.
     """
     runs: list[BinaryIO] = []
     buffered: list[Fact] = []

@@ -35,7 +35,6 @@ def explain_logs(
     Args:
         names: of the logs; `-` is the standard input.
         scanned: where to count.
-        stdin: the stream for `-`.
         zone: the zone of times that name none; UTC if absent.
         progress: called with the number of bytes read.
 

@@ -42,7 +42,6 @@ def scan(
     """Yield the facts of a log, from its current position to its end.
 
     Args:
-        reader: parses its lines.
         scanned: where to count.
         progress: called with the number of bytes read.
         first_line: the number of the line at the current position.
@@ -135,7 +134,6 @@ def _pass_stranger(reader: FactReader, block: bytes, found: int, number: int, co
     """Note what may be the text of a client that has not logged in; return the line's number, its begin, and its end.
 
     Args:
-        reader: of the log.
         block: a part of it.
         found: where a line quotes such a client.
         number: of the line that begins at `counted`.
@@ -152,7 +150,6 @@ def _note_suspicious(reader: FactReader, lines: bytes, number: int, since: int) 
     """Note the lines of a coordinator that a client may have written.
 
     Args:
-        reader: of the log.
         lines: what the client may have written.
         number: of the first of them.
         since: number of the line that the client's text begins on.

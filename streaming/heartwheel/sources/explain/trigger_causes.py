@@ -40,9 +40,6 @@ _WITH_INSTANCE: Final = (
 def triggered_by(words: str) -> tuple[str, list[str], str]:
     """Parse the reason of a rebalance.
 
-    Args:
-        words: as the broker gave it.
-
     Returns:
         Its cause, as in `heartwheel.wire.verdicts.Cause`; the members that it names; the client's own words.
     """

@@ -54,7 +54,6 @@ class Wanted:
         """Return an error if the log has no group, no member or no time that the filter names.
 
         Args:
-            groups: those that the log names.
             first_ms: the oldest time of a line about a group, epoch ms.
             last_ms: the newest, epoch ms.
         """

@@ -50,8 +50,6 @@ class RequestBounds(NamedTuple):
 
     Args:
         body_bytes: longest body.
-        records: most records of one body.
-        timeout_s: how long Kafka may take, seconds.
     """
 
     body_bytes: int
@@ -64,7 +62,6 @@ class GatewayApp:
 
     Args:
         publisher: sends the records.
-        hosts: the host names that requests may use.
         sessions: session timeouts that the engine accepts.
         bounds: limits of one request.
         pace: limits the rate of each client.

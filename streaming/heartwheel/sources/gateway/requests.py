@@ -52,8 +52,6 @@ def record_of_path(path: bytes, query: bytes, sessions: SessionLimits, *, host: 
     Args:
         path: percent-encoded.
         query: percent-encoded.
-        sessions: what the engine accepts.
-        host: where the request came from, shown to people.
 
     Raises:
         RequestError: 404 or 400, with what is wrong.
@@ -94,9 +92,7 @@ def records_of_body(body: bytes, sessions: SessionLimits, *, lines: bool, record
 
     Args:
         body: as it was sent.
-        sessions: what the engine accepts.
         lines: whether it is known to be one object per line; otherwise that is tried if the body is not one object.
-        records_max: most records.
 
     Raises:
         RequestError: 400 with the first lines that are wrong, or 413.

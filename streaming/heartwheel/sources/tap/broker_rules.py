@@ -12,11 +12,7 @@ VERSION: Final = "kafka.version"
 
 
 def broker_rules(admin: Any, broker_id: int) -> dict[str, str]:
-    """Return a broker's settings by their names, from DescribeConfigs.
-
-    Args:
-        admin: a client of the cluster.
-    """
+    """Return a broker's settings by their names, from DescribeConfigs."""
     asked = ConfigResource(ConfigResourceType.BROKER, str(broker_id))
     found = admin.describe_configs([asked], config_filter="all").get("broker", {}).get(str(broker_id), {})
     return {name: str(entry["value"]) for name, entry in found.items() if entry and entry.get("value") is not None}

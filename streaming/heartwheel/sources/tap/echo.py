@@ -30,7 +30,6 @@ class Echo:
 
     Args:
         bootstrap: of the tapped cluster, `host:port[,host:port]`.
-        broker_id: of the tapped broker.
         properties: Kafka client properties in dotted style.
         token: a word that each request contains.
 
@@ -82,7 +81,6 @@ def logger_level(admin: Any, broker_id: int, token: str = LOGGER) -> str:
     """Return the level of a broker's request logger (KIP-412); empty if it has none.
 
     Args:
-        admin: a client of the cluster.
         token: requested in addition, as if it were a logger, too; so it appears in the request's line.
     """
     asked = ConfigResource(ConfigResourceType.BROKER_LOGGER, str(broker_id), {LOGGER: None, token: None})

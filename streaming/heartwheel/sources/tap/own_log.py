@@ -55,10 +55,8 @@ class OwnLog:
 
     Args:
         tail: the log; nothing is read if absent.
-        name: of its file.
         zone: the zone of times that name none.
         odd_ms: when a client was last seen that may write lines of the log, epoch ms; -1 if none was.
-        report: called with a message for a person.
 
     Attributes:
         odd_ms: the same, kept up to date.

@@ -15,9 +15,6 @@ class TapPlan(msgspec.Struct, frozen=True):
     """What one tap reads, and its name.
 
     Args:
-        feed: its name.
-        request_log: the broker's request log.
-        positions: the folder of its positions.
         broker_log: the broker's own log, if it is read as well.
         zone: the zone of times that name none in both logs; UTC if absent.
         from_begin: whether a new tap starts at the start of the request log; otherwise at its end.
@@ -35,7 +32,6 @@ class TapFigures(msgspec.Struct):
     """Counts of a tap since its start.
 
     Args:
-        lines: lines of the request logger that were read.
         relayed: events that were written.
         skipped: events that were not written again, because they are in the topic already.
         unreadable: lines about groups that could not be read.

@@ -27,7 +27,6 @@ class Positions(msgspec.Struct):
     """The state of a tap between two starts.
 
     Args:
-        feed: its name.
         broker_log: position in the broker's own log, if it reads one.
         end: the next offset of the feeds' partition, when all events before were written; -1 if nothing was written.
         since_ms: since when it has missed nothing, epoch ms; -1 if it has read no line.

@@ -85,11 +85,8 @@ class Answered(NamedTuple):
 
     Args:
         api: the request's number in Kafka's protocol.
-        version: of the request.
         request: its fields.
         answer: the fields of the answer.
-        client_id: as the client names itself.
-        client_host: where it connected from.
         logged_ms: when it was logged, right after the answer was sent, epoch ms.
         id: of its position: the same whenever the line is read again.
     """

@@ -65,7 +65,6 @@ class TapProcess:
 
     Args:
         plan: what the tap reads.
-        report: called with a message for a person.
 
     Attributes:
         token: a random word in the requests to the tapped broker: no client knows it, so none can write lines with it.

@@ -23,9 +23,7 @@ class Tap(TapProcess):
     """One tap, from its start to its stop.
 
     Args:
-        settings: where the heartbeat topic is.
         plan: what it reads.
-        report: called with a message for a person.
         open_writer: connects to the heartbeat topic.
     """
 

@@ -36,8 +36,6 @@ class Writer:
     """A writer of the tap's events and marks.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
-        topic: the heartbeat topic.
         properties: Kafka client properties in dotted style.
 
     Attributes:

@@ -53,7 +53,6 @@ def recognize_consumer_group(group: Group, config: EpochConfig, epoch: int, now_
 
     Args:
         group: the group as the requests of its classic members showed it.
-        config: what holds for groups.
         epoch: the one that a heartbeat of the new protocol shows.
         now_ms: when that arrived, epoch ms.
     """

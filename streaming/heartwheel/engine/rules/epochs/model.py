@@ -96,7 +96,6 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
             is assumed to come from an answer.
         rebalance_timeout_ms: how long it may take to give partitions back, or a classic member to join again, ms; -1 if
             unknown.
-        topics: the topics it subscribes to, sorted.
         regex: the pattern it subscribes to, empty if none.
         metadata: what a streams member said of itself; `None` if its source does not have that.
         assigned: its partitions in the last answer, `None` if not known.
@@ -159,11 +158,9 @@ class EpochGroup(msgspec.Struct, omit_defaults=True):
     """One group of the new protocols.
 
     Args:
-        type: its protocol.
         target_epoch: the epoch of its last target assignment.
         target_ms: when that was computed, epoch ms; -1 if never.
         target_due_ms: when the first target of a streams group is computed, epoch ms; -1 if no timer runs for it.
-        members: in the order in which they joined.
         resolving: patterns whose topics are being looked up, and when the bump after that is due, epoch ms.
         next_seq: the `ArmedTimer.seq` that the next timer gets, or the `EpochMember.seq` of the next member.
         last_event_ms: effective time of the last event or timer; effective time never goes back.

@@ -40,7 +40,6 @@ class Brake:
     """Watch how many records wait.
 
     Args:
-        waiting_max: most records that may wait.
         ends: asks up to where each partition can be read.
         sleep: waits that many seconds, or less if the job is to end.
     """

@@ -47,8 +47,6 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
 
     Args:
         format: version of the checkpoint's layout.
-        shards: coordinator partitions.
-        shuffle_partitions: partitions of Spark's state.
     """
 
     format: int
@@ -72,7 +70,6 @@ def read_manifest(location: str, spark: SparkSession | None = None) -> Manifest 
     """Read the manifest of a checkpoint; `None` where there is no checkpoint yet.
 
     Args:
-        location: of the checkpoint.
         spark: a session, without which only folders can be looked into.
 
     Raises:
@@ -161,7 +158,6 @@ def add_run(location: str, run: str, spark: SparkSession | None) -> tuple[str, .
     Every start adds a file with all of them, as not every file system can replace one.
 
     Args:
-        location: of the checkpoint.
         spark: a session, without which only folders can be written to.
 
     Returns:
@@ -194,7 +190,6 @@ def add_count(
     That is known from the next batch that is planned on: one that is planned may have written rows without knowing it.
 
     Args:
-        location: of the checkpoint.
         count: how many; 0 if that is not known.
         spark: a session, without which only folders can be written to.
         former: asked by a new checkpoint how many there were before, ascending; it is to read a topic that has grown.

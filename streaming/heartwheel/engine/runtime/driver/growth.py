@@ -83,7 +83,6 @@ def counts_between(look: Callable[[int], CountAt | None], begin: int, end: int, 
         look: finds the next tick from an offset on; `None` if there is none near.
         begin: the first offset.
         end: the offset behind the last one.
-        partitions: how many there are now.
     """
     first = look(begin)
     if first is None:

@@ -91,7 +91,6 @@ def start_query(plugin: Plugin[ConfigT], spark: SparkSession, config: ConfigT, *
     """Start the query of a plug-in.
 
     Args:
-        config: the run's.
         trigger: the argument of `DataStreamWriter.trigger`.
     """
     function = state_function(config, plugin.advance(), partial(frame_of_output, topics=config.topics))

@@ -26,11 +26,8 @@ class StreamConfig:
         fail_on_data_loss: whether unread records that are gone from the topic end the job.
         slots: the grouping key of each shard.
         map_tasks: tasks that read and pack the topic.
-        trigger_interval_ms: time from one batch to the next, ms.
-        tick_interval_ms: from one tick to the next, ms.
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         runs: the runs of the ticker that the checkpoint knows, this one last.
-        records_max: most records a batch.
         counts: how many partitions the topic had at the starts on this checkpoint, ever more, and each time from which
             batch on that was known.
         value_bytes_max: longest value that is decoded, bytes. long_records: whether keys and values may be longer than

@@ -29,7 +29,6 @@ class PlannedBatch(NamedTuple):
     """A batch that was planned and not finished.
 
     Args:
-        topic: the topic that it reads.
         begins: where it begins in each partition; one that is not in it is read from its own beginning.
         ends: where it ends in each partition, exclusive.
         text: the whole file that plans it.
@@ -94,9 +93,6 @@ def is_finished(store: CheckpointStore, number: int) -> bool:
 def offsets_in(text: bytes | None, topic: str) -> dict[int, int] | None:
     """Find the offsets of a topic in one of Spark's files.
 
-    Args:
-        text: the file.
-
     Returns:
         The offset of each partition; `None` if the file has none of that topic.
     """
@@ -111,7 +107,6 @@ def with_end(text: bytes, topic: str, partition: int, end: int) -> bytes:
     """Write a plan again that ends elsewhere in one partition, and is the same in everything else.
 
     Args:
-        text: the plan.
         end: where it is to end, exclusive.
     """
     lines = text.split(b"\n")

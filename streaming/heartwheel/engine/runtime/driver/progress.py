@@ -29,12 +29,6 @@ class Progress:
         held: whether it was a batch of a backlog.
         heartbeats: records read from the topic, ticks not counted.
         behind: records that were in the topic when the batch was planned and are not read yet.
-        members: live members of all shards.
-        groups: groups of all shards.
-        expired: expirations written.
-        triggers: rebalance triggers written.
-        rejected: records put on the rejects topic.
-        duration_ms: how long the batch took, ms.
         read_ms: the part of it in which the data was read, decided on and written, ms.
         behind_ms: how far the newest record read was behind the driver's clock when the batch began, ms.
         standing: partitions whose time stands still, or was never known.

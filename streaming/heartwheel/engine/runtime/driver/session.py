@@ -124,8 +124,6 @@ def session_conf(
 
     Args:
         jars: the Kafka connector's.
-        shuffle_partitions: partitions of the state.
-        log_file: where the JVM logs.
         archive: whether a local JVM uses the archive of its classes, if there is one.
     """
     spark = settings.spark

@@ -77,7 +77,6 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
     """What is to be passed over of a planned batch.
 
     Args:
-        topic: the topic that it reads.
         plan: the file that planned it, as Spark wrote it.
         skips: the offsets, at most one stretch a partition.
     """

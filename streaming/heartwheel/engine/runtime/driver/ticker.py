@@ -54,7 +54,6 @@ def until_next_ms(wall_ms: float, interval_ms: int) -> float:
 
     Args:
         wall_ms: the clock, epoch ms.
-        interval_ms: from one tick to the next.
     """
     left_ms = interval_ms - (wall_ms + LEAD_MS) % interval_ms
     return left_ms if left_ms > interval_ms / 2 else left_ms + interval_ms
@@ -80,7 +79,6 @@ class Ticker:
     """Write ticks until the end of a `with` block.
 
     Args:
-        bootstrap: `host:port[,host:port]`.
         topic: whose time it carries.
         interval_ms: from one tick to the next, ms; if that of the batches is a multiple, each has one right before it.
         properties: Kafka client properties in dotted style.

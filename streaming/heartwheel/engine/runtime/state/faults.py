@@ -13,8 +13,6 @@ class Fault(NamedTuple):
     """Explain the end of a query.
 
     Args:
-        message: what happened.
-        hint: what to do.
         tries_max: how often in a row, without a batch in between, the job should try again; `None` for ever.
     """
 
@@ -149,7 +147,6 @@ def explain_end(exit_code: int | None, *, memory: str, log_file: Path | None) ->
     Args:
         exit_code: its own, negative for the signal that ended it; `None` if it is not known.
         memory: the heap it had.
-        log_file: where it logged.
     """
     if exit_code in OUT_OF_MEMORY:
         return Fault(

@@ -28,10 +28,7 @@ class OutputRecord(NamedTuple):
     """One record for an output topic.
 
     Args:
-        topic: its logical name.
         value: JSON.
-        id: of the event.
-        type: of the event.
         time_ms: when what it tells of happened, epoch ms.
     """
 

@@ -35,7 +35,6 @@ class StateRow(NamedTuple):
         version: of the row's meaning.
         last_trigger_ms: timestamp of the last batch, epoch ms; -1 before the first.
         clock_ms: up to when every partition is decided, epoch ms; -1 while one of them gave no time.
-        groups: likewise.
         blob: the shard's state, in a format of its own.
     """
 

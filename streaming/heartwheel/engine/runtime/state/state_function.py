@@ -76,8 +76,6 @@ class Arrived(NamedTuple):
 
     Args:
         payloads: of records.
-        rejects: records that could not be used.
-        readings: what was read of each partition.
         relayed: records of feeds.
     """
 

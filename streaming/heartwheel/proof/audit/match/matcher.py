@@ -36,7 +36,6 @@ class Matcher:
 
     Args:
         state: the audit's state; changed in place.
-        config: the settings of the audited job.
         is_stray: returns whether the order of a group's records is not defined.
     """
 

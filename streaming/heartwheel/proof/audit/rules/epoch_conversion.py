@@ -124,9 +124,6 @@ def takes(group: AuditedGroup, kind: str, *, epoch: int, accepted: bool, policy:
     """Return whether a group without member epochs may switch to the protocol of a heartbeat.
 
     Args:
-        kind: the heartbeat's kind.
-        epoch: the heartbeat's member epoch.
-        accepted: whether a broker is known to have accepted it.
         policy: `coordinator.group_consumer_migration_policy`.
     """
     if epoch < 0:

@@ -41,12 +41,10 @@ class Person(msgspec.Struct):
 
     Args:
         place: its place in the order of joining.
-        instance_id: its instance id, if it is static.
         epoch: its epoch; `AWAY` if it left temporarily.
         earlier: its former epoch.
         proven: whether an answer has shown its epoch.
         patience_ms: its rebalance timeout, ms; -1 if it has none.
-        topics: the topics that it subscribes to.
         pattern: the pattern that it subscribes to; empty for none.
         about: what a streams member said of itself, by the names of a heartbeat; empty if the source has nothing of it.
         has: its partitions, `None` if unknown.
@@ -85,7 +83,6 @@ class Modern(msgspec.Struct):
     """The part of a group that only a group with member epochs has.
 
     Args:
-        kind: its protocol.
         epoch: the group's epoch; the first is 1.
         target: the epoch of its last target assignment.
         target_ms: when that was computed, epoch ms; -1 if never.

@@ -28,7 +28,6 @@ class AuditedMember(msgspec.Struct):
         seq: its place in the join order.
         session_ms: its session timeout; 0 while it is unknown.
         rebalance_ms: its rebalance timeout; 0 while it is unknown.
-        instance_id: its instance id, if it is static.
         protocols: name and metadata digest of each protocol that it offers, in its order of preference.
         deadline_ms: when its timer ends, epoch ms.
         filed_ms: the earliest deadline under which it is filed in the heap, epoch ms.
@@ -76,16 +75,13 @@ class AuditedGroup(msgspec.Struct):
     """One group.
 
     Args:
-        state: its state, by Kafka's name.
         came_from: the state before this one.
-        generation: the present generation.
         members: the members by id, in the join order.
         pending: members that were assigned an id and have not joined with it, likewise.
         static: the member id for each instance id.
         unsynced: ids whose sync the group waits for.
         leader: id of the leader; unknown in a loaded group.
         protocol_type: protocol type of its first member.
-        protocol: the selected protocol.
         buckets: size of the table that Java would keep its members in.
         walked_buckets: that size when Kafka last iterated over all members to start their sessions; 0 if it never did.
         next_seq: the last place in the join order.
@@ -111,7 +107,6 @@ class AuditedGroup(msgspec.Struct):
         read_ms: time of the last load, epoch ms.
         reads: number of loads in that millisecond.
         heap: (deadline, timer, seq, member id); members re-arm lazily. `ties` orders the timers that are due.
-        verdicts: number of derived verdicts.
         renewed_ms: end of the newest outage that restarted its timers, epoch ms; -1 if there was none.
         modern: its epoch and members, if it is a group with member epochs.
         over: when starts of workers reported their end, epoch ms; the latest last.

@@ -34,7 +34,6 @@ class AuditedHistory(NamedTuple):
 
     Args:
         problems: its findings.
-        outages: the number of outages that it found.
         put_aside: the groups that it does not judge, because the order of their records is not promised.
     """
 
@@ -49,7 +48,6 @@ def audited(
     """Return what the audit finds.
 
     Args:
-        topic: the heartbeats.
         checkpoint: with the sink, after the job has ended.
         runs: of the job's ticker.
         excused: groups whose findings do not count: the audit cannot know what the job could not know.

@@ -83,7 +83,6 @@ class RelayedGroup:
     """A group that feeds relay.
 
     Args:
-        shard: its own.
         feeds: those that relayed it, in the order of their first events.
         entries: its events and the feed of each, in the order of the log.
         furthest: how far it can have come, wherever batches end.

@@ -28,7 +28,6 @@ class HistoryJudge:
     """The judge of one history.
 
     Args:
-        plan: its parameters.
         topic: the heartbeats, with the broken records.
         checkpoint: after the job has ended.
         runs: of the job's ticker.

@@ -23,7 +23,6 @@ def check_marks(
 
     Args:
         fed: the records of feeds.
-        rows: what was written about it.
         in_order: whether all its verdicts are promised; if not, only that none came before the marks.
     """
     prompt = in_order and plan.limits.verdicts_max > 1

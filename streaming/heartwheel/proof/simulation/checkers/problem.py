@@ -10,7 +10,6 @@ class BrokenPromise(NamedTuple):
 
     Args:
         promise: the promise, such as `P1`.
-        words: what is wrong.
     """
 
     promise: str

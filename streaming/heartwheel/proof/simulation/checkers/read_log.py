@@ -32,7 +32,6 @@ class ReadLog:
     """What the job has read.
 
     Args:
-        topic: the heartbeats.
         checkpoint: after the job has ended.
 
     Attributes:

@@ -27,7 +27,6 @@ def check_silences(
     Args:
         entries: its events, in the order in which they count.
         refused: records that met a limit of the shard.
-        rows: what was written about it.
     """
     for row in _falsely_expired(plan, group_id, entries, refused, rows):
         yield BrokenPromise("P1", f"{group_id}: there is a heartbeat between {row.last_seen_ms} and the end of {row}")
@@ -45,7 +44,6 @@ def _falsely_expired(
         group_id: the group; one that is no presence group, or that stops being one, is not looked at.
         entries: its events, in order.
         refused: records that met a limit of the shard.
-        rows: what was written about it.
     """
     kinds = {group.group_id: group.kind for group in plan.groups}
     kinds |= {fed.group.group_id: fed.group.kind for fed in plan.relayed.groups}
@@ -70,7 +68,6 @@ def _wrongly_ended(
         group_id: the group. Only one whose workers name their incarnations, and that is not forgotten, is looked at.
         entries: its events, in the order in which they count.
         refused: records that met a limit of the shard.
-        rows: what was written about it.
     """
     numbered = {group.group_id for group in plan.groups if group.numbered}
     if group_id not in numbered or plan.coordinator.empty_group_retention_ms < plan.feed_ms:

@@ -128,7 +128,6 @@ def draw_feeds(seed: int, feed_ms: int) -> FeedsPlan:
     """Draw the feeds of a history; nearly a quarter of the seeds have some.
 
     Args:
-        seed: the seed of the history.
         feed_ms: when members stop sending, true ms.
     """
     # The seeds that tests name for their history without feeds are not among these.

@@ -50,17 +50,12 @@ class Plan:
     """One history's parameters; times are true milliseconds.
 
     Args:
-        seed: the seed from which all of this is drawn.
-        shards: the number of coordinator partitions.
         state_partitions: the number of tasks after the shuffle, which write to the sink in parallel.
         partitions: the number of partitions of the heartbeat topic at first.
         grown: (when the topic grows, to how many partitions), or `None`.
         tick_ms: tick of the wheel; the job may also be started with a finer one.
         wheel_size: buckets a level of the wheel.
-        interval_ms: time from one trigger to the next.
-        tick_interval_ms: time from one tick to the next.
         outage_min_ms: a longer gap may be an outage.
-        records_max: most records of a batch.
         brokers: the clocks of the brokers; the first one leads partition 0.
         leader_changes: (when, which partition, which broker leads it from then on).
         driver: the driver's clock, which gives batches their timestamps and is used for nothing else.

@@ -34,7 +34,6 @@ class SinkRecord(NamedTuple):
         value: its JSON.
         batch: the batch that wrote it.
         attempt: the number of attempts of all batches so far.
-        shard: the shard that wrote it.
     """
 
     topic: str

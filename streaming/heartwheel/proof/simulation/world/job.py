@@ -82,11 +82,7 @@ def config_of(plan: Plan) -> JobConfig:
 
 
 class SimulatedJob:
-    """The job in a history.
-
-    Args:
-        topic: the heartbeat topic.
-    """
+    """The job in a history."""
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
         self._plan = plan

@@ -32,7 +32,6 @@ def read_at_once(
         records: the records by partition, in the order of their offsets.
         runs: the runs of the job's ticker.
         counts: the numbers of partitions at the starts of the job.
-        tick_ms: tick of the wheel.
     """
     known = tuple((count, 0) for count in counts)
     limits = ShardLimits(verdicts_max=2**62)

@@ -33,11 +33,7 @@ _BACK_MS: Final = (5, 120, 260)
 
 
 class SimulatedTicker:
-    """Writes ticks into the topic as true time passes.
-
-    Args:
-        topic: the heartbeat topic.
-    """
+    """Writes ticks into the topic as true time passes."""
 
     def __init__(self, plan: Plan, topic: SimulatedTopic, story: Story) -> None:
         self.runs: list[str] = []

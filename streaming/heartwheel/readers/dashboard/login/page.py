@@ -9,7 +9,6 @@ def login_page(base: str, wanted: str, *, name: str = "", error: str = "") -> st
     """Return the login page.
 
     Args:
-        base: the base path.
         wanted: where to go after the login, a path of this dashboard.
         name: the name of a failed attempt.
         error: why that attempt failed.

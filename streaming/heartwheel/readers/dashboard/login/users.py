@@ -49,7 +49,6 @@ class Users:
         """Return whether a password is that of a user; takes as long for names that are unknown. It blocks.
 
         Args:
-            name: of the user.
             password: only its first 72 bytes of UTF-8 count, as with `htpasswd`.
         """
         hashes, dummy = self._known.get()
