@@ -36,7 +36,6 @@ def unpack_natives(jars: Sequence[Path], folder: Path) -> Iterator[Path]:
     Without what they need the broker runs, and fails only on compressed batches.
 
     Args:
-        jars: where they are.
         folder: where they go, one folder a jar.
     """
     names = _FOLDERS.get(os.uname().machine, (os.uname().machine,))

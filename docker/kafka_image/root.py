@@ -104,7 +104,6 @@ def java_runtime(java_home: Path, target: Path) -> Path:
     """Cut a JDK down to the modules that the broker needs; a JRE cannot be cut and is copied.
 
     Args:
-        java_home: where Java is.
         target: where the runtime goes.
 
     Returns:

@@ -132,11 +132,9 @@ def engine_run(
     """Run a log through a real shard, its state encoded and decoded between batches.
 
     Args:
-        log: the records.
         clock_ms: append time of a last tick in every partition, epoch ms.
         config: the rules.
         cuts: after how many records a batch ends.
-        limits: what the shard may hold.
     """
     run = Run(log, config, clock_ms)
     blob = ""

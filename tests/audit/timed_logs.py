@@ -101,7 +101,6 @@ def group_at(home: int, *, partitions: int, before: tuple[int, int] | None = Non
 
     Args:
         home: the partition.
-        partitions: how many there are.
         before: home and count before the topic grew.
     """
     names = (f"group-{number}" for number in range(10_000))

@@ -30,7 +30,6 @@ def measure(broker: EmbeddedKafka, members: int, folder: Path) -> dict[str, floa
 
     Args:
         broker: where its topics are made.
-        members: how many.
         folder: for its checkpoint and logs.
 
     Returns:

@@ -124,8 +124,6 @@ def mass_figures(session: Session, config: JobConfig, expirations: int, silent_m
     """Wait until every member is expired, and tell how late the last verdict came.
 
     Args:
-        session: the session.
-        config: the job's.
         expirations: how many there are then, those before the silence included.
         silent_ms: when the last of them beat, epoch ms.
     """

@@ -79,7 +79,6 @@ class Verdicts:
 
     Args:
         members: how many fall silent.
-        group_members: how many are in a group.
     """
 
     def __init__(self, members: int, group_members: int) -> None:

@@ -60,7 +60,6 @@ class Cost(msgspec.Struct):
 
     Args:
         off_us: broker CPU a request without the request log, us.
-        on_us: with it.
         more_us: how much more that is.
         times: the same as a ratio.
         line_bytes: length of its line.
@@ -78,7 +77,6 @@ class Scene:
 
     Args:
         broker: it runs.
-        connection: to it.
         admin: a client of it.
     """
 
@@ -129,8 +127,6 @@ def measured(scene: Scene, request: bytes, name: str, *, times: int, turns: int)
     """Measure one kind of request, with the log and without it in turns.
 
     Args:
-        scene: where.
-        request: as bytes.
         name: as the log calls it.
         times: requests a turn.
         turns: how many of each; some more go before, so that the JVM has compiled what is measured.

@@ -89,7 +89,6 @@ class Rows:
     """The rows of all tables, each measured on a session that the last one has left whole.
 
     Args:
-        broker: the broker.
         folder: for checkpoints and logs.
         report: what is filled.
         chosen: the arguments.
@@ -113,7 +112,6 @@ class Rows:
         """Measure a row, or say why there is none.
 
         Args:
-            table: which it is of.
             what: is measured.
             measure: does it.
         """

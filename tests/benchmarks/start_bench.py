@@ -63,7 +63,6 @@ class Start:
     """Own the topics and the checkpoint of one job.
 
     Args:
-        broker: the broker.
         folder: where its checkpoint and its log go.
         suffix: of the names of its topics.
         flags: settings, as on the command line.

@@ -34,10 +34,8 @@ class Done(NamedTuple):
     """Hold what was done to a member, and what must follow from it.
 
     Args:
-        group: its group.
         member_id: as the member itself knew it.
         kind: what the coordinator decides.
-        at_ms: when it was done, epoch ms.
         after_ms: how soon it can be decided, ms.
         until_ms: how late, ms.
     """

@@ -26,7 +26,6 @@ class Verdict(NamedTuple):
     """Hold what became of a mutant.
 
     Args:
-        mutant: which one.
         killed: whether its test failed.
         seconds: how long that took.
         words: the end of pytest's output.

@@ -11,7 +11,6 @@ class Seen(NamedTuple):
     """An event of a key.
 
     Args:
-        time_ms: when.
         key: whose.
         ends: the reason, if it ends the session.
         carry: the value that is carried.

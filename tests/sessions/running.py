@@ -61,7 +61,6 @@ class Shards:
     """All shards of a query.
 
     Args:
-        config: the query's.
         shuffle: orders the packs of each batch at random, as a shuffle may.
     """
 

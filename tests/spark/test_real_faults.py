@@ -41,7 +41,6 @@ class World:
     Args:
         broker: one that may be killed.
         folder: for everything that is no checkpoint.
-        checkpoint: the one checkpoint.
         small_disk: whether it lies on a small disk of its own.
     """
 

@@ -47,7 +47,6 @@ class Simulation:
 
     Args:
         log: the heartbeat topic; records with an append time after "now" are not there yet.
-        config: the job's.
         ticker: whether a tick comes every 200 ms.
     """
 

@@ -36,7 +36,6 @@ class Client:
     """One consumer.
 
     Args:
-        name: of it.
         session_ms: its session timeout, ms.
         instance: its instance id, if it is static.
         beat_ms: how often it beats, ms.
@@ -63,7 +62,6 @@ class World:
     Args:
         seed: of everything that happens by chance.
         clients: how many there are at first.
-        config: the coordinator's settings.
 
     Attributes:
         lines: the request log, in the order of the answers.

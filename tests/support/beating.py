@@ -16,7 +16,6 @@ class Beating(Background):
     Args:
         topics: of the job.
         session_ms: the members' session timeout, far longer than any stall of the test, ms.
-        group: the group's id.
     """
 
     def __init__(self, topics: Topics, *, session_ms: int, group: str = "steady") -> None:

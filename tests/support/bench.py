@@ -52,7 +52,6 @@ class Session:
     """One Spark session that all measurements of a benchmark share.
 
     Args:
-        broker: the broker.
         folder: where checkpoints go.
         records_max: most heartbeats a batch.
         flags: further settings, such as `engine.trigger_interval=1s`.

@@ -58,7 +58,6 @@ def judge(events: Sequence[ExplainedEvent], expected: Sequence[dict[str, Any]], 
     """Hold events against what must be found: everything, in its window of time, and nothing else.
 
     Args:
-        events: that were explained.
         expected: rows of an `expected.jsonl`.
         error_ms: how far a time may be off, for layouts by the second.
 

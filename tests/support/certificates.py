@@ -20,7 +20,6 @@ class Authority:
 
     Args:
         folder: gets all files.
-        name: of the authority.
     """
 
     def __init__(self, folder: Path, name: str) -> None:

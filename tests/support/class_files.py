@@ -57,9 +57,6 @@ class Member(NamedTuple):
 class ClassFile:
     """The parts of a class file that linking needs.
 
-    Args:
-        content: the bytes of the file.
-
     Attributes:
         parents: its superclass and interfaces.
         members: names and descriptors of its own fields and methods.

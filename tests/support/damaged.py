@@ -19,7 +19,6 @@ def main(log_file: str, checkpoints: str, *flags: str) -> None:
     """Start the job on each checkpoint.
 
     Args:
-        log_file: where Spark logs.
         checkpoints: their folders, with commas.
         flags: settings of the job.
     """

@@ -216,9 +216,7 @@ def migrate(log: LogBuilder, members: int, classic: Collection[int]) -> int:
     """Append what brings a consumer group together in which some members speak the classic protocol.
 
     Args:
-        log: where to.
         members: how many; the first one must not be of the classic protocol.
-        classic: which of them are.
 
     Returns:
         When it is stable, epoch ms.

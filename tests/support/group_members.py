@@ -24,9 +24,6 @@ class GroupMember:
 
     Args:
         kafka: the broker.
-        topic: what it reads.
-        group: its group.
-        client: its client id.
         settings: more of them, as `group_member.py` has them.
     """
 

@@ -125,7 +125,6 @@ class Job:
 
     Args:
         topics: where it reads and writes.
-        checkpoint: its checkpoint.
         settings: `--set` texts on top of quick ones for tests.
     """
 

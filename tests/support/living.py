@@ -21,7 +21,6 @@ class Living(Background):
 
     Args:
         topics: of the job.
-        who: the members.
     """
 
     def __init__(self, topics: Topics, who: RawMembers) -> None:

@@ -71,9 +71,7 @@ def run_reference(
     """Run a log through the rules alone, each group's records merged from all partitions.
 
     Args:
-        log: the records.
         clock_ms: append time of a last tick in every partition, epoch ms.
-        config: the rules' configuration.
         runs: the known runs of the ticker.
     """
     groups: dict[str, list[_Item]] = {}

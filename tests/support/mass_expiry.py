@@ -61,7 +61,6 @@ def fallen(shard: int, who: RawMembers, *, now_ms: int) -> Fallen:
     """Let the members of one shard beat once, fall silent, and beat again.
 
     Args:
-        shard: its number.
         who: its members; with a generation they are in loaded groups, without one in presence groups.
         now_ms: when the last of them runs out, epoch ms.
     """

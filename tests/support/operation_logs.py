@@ -207,8 +207,6 @@ class Shards:
     """Run a log through all shards, batch by batch, with state encoded and decoded between batches.
 
     Args:
-        log: the records.
-        shards: how many shards.
         limits: what each may hold.
     """
 

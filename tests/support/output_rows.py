@@ -69,9 +69,7 @@ def emptied(group: str, last: str | None = None, *, at_ms: int = T0) -> TriggerR
     """Make the row of a group whose last member has gone, as its shard writes it.
 
     Args:
-        group: the group.
         last: who has gone, of a presence group; a classic group's row does not name them.
-        at_ms: when, epoch ms.
     """
     return msgspec.structs.replace(
         joined(group, at_ms=at_ms),

@@ -27,7 +27,6 @@ class RawMembers(msgspec.Struct, frozen=True, kw_only=True):
     """Say who beats.
 
     Args:
-        members: how many.
         groups: over how many groups they are spread, in turn.
         session_timeout_ms: session timeout that they tell, ms.
         first: number of the first member; feeds with other ranges are other members of the same groups.
@@ -88,7 +87,6 @@ class RawFeed:
     Args:
         bootstrap: `host:port` of a plaintext listener.
         topic: an existing topic.
-        who: the members.
         compression: codec of the batches.
         records_per_batch: most records a batch.
         properties: Kafka client properties for looking the topic up.

@@ -70,7 +70,6 @@ def frame_batch(body: bytes, count: int, timestamp_ms: int, codec: int) -> bytes
 
     Args:
         body: the records, compressed if the codec says so.
-        count: how many they are.
         timestamp_ms: create time of all of them, epoch ms.
         codec: as the attributes of a batch number it; 0 is none.
     """

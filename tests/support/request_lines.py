@@ -23,13 +23,9 @@ def line(
     """Write a line of the request logger in Kafka's own layout.
 
     Args:
-        logged_ms: when it was logged, epoch ms.
         api: the request's number.
         request: its fields.
-        answer: those of the answer.
         took_ms: how long the request took, ms.
-        version: of the request.
-        client: the client's id.
         connection: by which it came, as the broker names it.
     """
     names = {8: "OFFSET_COMMIT", 11: "JOIN_GROUP", 12: "HEARTBEAT", 13: "LEAVE_GROUP", 14: "SYNC_GROUP"}

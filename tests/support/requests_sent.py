@@ -109,7 +109,6 @@ def consumer_heartbeat(group: str, member_id: str, epoch: int, *, topics: Sequen
     """Encode a heartbeat of KIP-848, version 1: that of a member that joins if it names topics, else one without news.
 
     Args:
-        group: its group.
         member_id: its own id.
         epoch: 0 if it joins.
         topics: what it subscribes to.

@@ -27,7 +27,6 @@ def lines_of(*lines: tuple[float, str], broker: int = 1, new: bool = False, zone
 
     Args:
         lines: seconds and messages.
-        broker: its id.
         new: whether it is the coordinator of the newer group types that writes.
         zone: what stands behind each time, such as `+0100`.
     """

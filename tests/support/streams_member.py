@@ -24,7 +24,6 @@ class StreamsMember:
         client: its client id; the member's begins with it.
         folder: for its state.
         source: the topic that is copied.
-        sink: where to.
         poll_ms: how long it may go without a poll, and may take to give tasks back, ms.
         instance_id: makes its member a static one, from Kafka 4.4 on.
         jars: the sets of jars that it is made of.

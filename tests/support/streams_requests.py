@@ -92,10 +92,7 @@ class StreamsRequests:
         """Send a heartbeat; return its answer, by Kafka's names.
 
         Args:
-            group: the group.
             member: the sender.
-            epoch: its epoch.
-            version: of the request.
             fields: further fields by Kafka's names; the others say that nothing has changed.
         """
         request = {

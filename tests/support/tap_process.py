@@ -18,7 +18,6 @@ class TapProcess:
         job: whom it passes on to; its settings are the tap's.
         broker: whose logs it reads; it writes down its requests.
         broker_id: likewise.
-        feed: its name.
         folder: for its positions and its own output.
         from_begin: whether it begins at the begin of the request log.
     """

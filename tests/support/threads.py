@@ -26,7 +26,6 @@ def left_threads(before: Iterable[threading.Thread], seconds: float = 10) -> lis
     """List the names of threads that are alive, and were not before.
 
     Args:
-        before: the threads that there were.
         seconds: how long to wait for those to end that are about to.
     """
     until_s = time.monotonic() + seconds

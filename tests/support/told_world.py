@@ -46,7 +46,6 @@ class Gone:
     """What is to be told of one expiration.
 
     Args:
-        member_id: who.
         cells: its row on page Expired, as it is read there.
         page: words that its own page has.
         top: its row in the terminal: timer, silence, lateness, whether it is back.
@@ -63,7 +62,6 @@ class Story:
     """What happened in one group, and what is to be told of it.
 
     Args:
-        group_id: the group.
         rows: what the topics say, in the order of time.
         listed: what its shard says of it; `None` if nothing that its rows do not say.
         cells: its row on page Groups, as it is read there.

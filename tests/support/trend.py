@@ -37,7 +37,6 @@ def trend_of(at_s: Sequence[float], values: Sequence[float], *, blocks: int = 20
 
     Args:
         at_s: when the samples were taken, ascending, seconds.
-        values: what they were.
         blocks: most blocks that are made.
     """
     size = -(-len(values) // blocks) or 1

@@ -46,7 +46,6 @@ class Samples:
 
     Args:
         job: the running job.
-        checkpoint: its checkpoint.
         gc_log: where its JVM logs collections.
     """
 
