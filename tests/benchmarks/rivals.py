@@ -72,11 +72,12 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=24_000_000)
     parser.add_argument("--limit", type=int, default=60, help="most seconds of each rival")
     parser.add_argument("--jvms", nargs="*", choices=JVMS, default=list(JVMS), help="whose rivals; all if left out")
-    parser.add_argument("--timers", type=int, default=1_000_000, help="timers of Kafka's wheel and of ours")
+    parser.add_argument("--only", nargs="*", help="which rivals of them, by the first words of their names")
+    parser.add_argument("--timers", type=int, default=1_000_000, help="timers of Kafka's wheel and of ours; 0: none")
     chosen = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="heartwheel-rivals-") as folder, EmbeddedKafka(heap="512m") as broker:
         jobs = measure(broker, Path(folder), chosen)
-    wheels = beside_kafka(chosen.timers)
+    wheels = beside_kafka(chosen.timers) if chosen.timers else {}
     for name, figures in wheels.items():
         say(f"{chosen.timers:,} timers, {name}, a second", figures)
     sys.stdout.write(json.dumps({"members": chosen.members, "heartbeats/s": jobs, "wheels": wheels}) + "\n")
@@ -94,6 +95,8 @@ def measure(broker: EmbeddedKafka, folder: Path, chosen: argparse.Namespace) -> 
         session.feed(config, who, records=chosen.records)
         for name in chosen.jvms:
             conf, rivals = JVMS[name]
+            if chosen.only:
+                rivals = {name: rival for name, rival in rivals.items() if name.startswith(tuple(chosen.only))}
             if conf:
                 end_session(session.spark, 60)
                 session = Session(broker, folder / name, records_max=RECORDS_MAX, conf=conf)
