@@ -1,4 +1,4 @@
-"""Histories from their seeds: every promise holds, and in five hundred of them everything that can happen did."""
+"""Histories from their seeds: every promise holds, and in some hundreds of them everything that can happen did."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from heartwheel.proof.simulation.world.faults import JobStep
 from heartwheel.wire.events import RejectCause
 from heartwheel.wire.verdicts import ENGINE_REASONS, TRIGGER_TYPES, Cause, ExpiryReason
 
-OF_EVERY_RUN: Final = range(500)
+OF_EVERY_RUN: Final = range(250)
 """The histories of every test run; `make simulate` takes as many as are wanted."""
 
-MORE: Final = tuple(range(first, first + 500) for first in (500, 3_500, 4_000, 4_500, 5_000))
-"""Those of `make proof`; conftest.py lets whichever worker is free take the next five hundred."""
+MORE: Final = (range(250, 500), *(range(first, first + 500) for first in (500, 3_500, 4_000, 4_500, 5_000)))
+"""Those of `make proof`; conftest.py lets whichever worker is free take the next of these ranges."""
 
 _SELDOM_TOLD: Final = {
     Cause.OVER_CAPACITY,
@@ -41,7 +41,7 @@ _CONVERSIONS: Final = ("group_upgraded", "group_downgraded")
 """Rarer than other rows of the triggers topic: only a group with members of both protocols has them."""
 
 _AT_LEAST: Final = {
-    25: [
+    12: [
         *(f"group {kind}" for kind in ("presence", "loaded", "classic", "consumer", "mixed", "share", "streams")),
         *(f"epoch member {deed}" for deed in ("away", "die", "edge", "keep", "leave", "pause", "rejoin", "stale")),
         *(f"epochs answered {answer}" for answer in ("NONE", "FENCED_MEMBER_EPOCH", "UNKNOWN_MEMBER_ID")),
@@ -93,7 +93,7 @@ _AT_LEAST: Final = {
         "group moves to another feed",
         "relayed",
     ],
-    5: [
+    2: [
         *(f"crash {step}" for step in JobStep),
         *(f"cause {cause}" for cause in Cause if cause not in _SELDOM_TOLD),
         *(f"reject {cause}" for cause in RejectCause if cause not in _NEVER_REJECTED),
@@ -134,7 +134,7 @@ _AT_LEAST: Final = {
     ids=lambda seeds: f"{seeds.start}..{seeds.stop}",
 )
 @pytest.mark.timeout(900)
-def test_p1_to_p6_hold_in_five_hundred_histories(seeds: range) -> None:
+def test_p1_to_p6_hold_in_hundreds_of_histories(seeds: range) -> None:
     """P1-P6: whatever crashes, stalls, steps or comes late, the job writes what the rules say, once, in order."""
     histories = survey(seeds, workers=0)
     assert histories.seeds == len(seeds)
