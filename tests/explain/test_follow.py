@@ -13,14 +13,10 @@ from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import HOLD_MS, FollowedPosition, LogFollower, opened_file, text_before
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.scan import FactReader, Scanned, scan
-from support.broker_logs import REAL
-from support.hostile_lines import EXPIRY, HEAD, LOGGER, SHAPES
+from support.grown_logs import BROKEN, real_messages
+from support.hostile_lines import EXPIRY, HEAD, LOGGER
 
 HOLD_S = HOLD_MS / 1000
-BROKEN = (
-    f"{HEAD}Member a in group b with a\n{HEAD}{EXPIRY}{LOGGER}\nx has failed, removing it from the group.{LOGGER}\n"
-)
-"""What the broker writes about a client whose id holds a whole line of another group."""
 
 
 def whole(text: bytes, scanned: Scanned) -> list[Fact]:
@@ -38,7 +34,7 @@ def follower(log: Path, scanned: Scanned, position: FollowedPosition | None = No
 @pytest.mark.parametrize("cut", [60, 90, len(BROKEN) // 2, len(BROKEN) - 5])
 def test_a_line_waits_for_what_a_client_may_have_broken_off(tmp_path: Path, cut: int) -> None:
     """A broker that writes such a message in two steps makes no event of it, as if it were read at once."""
-    text = f"{HEAD}{EXPIRY.replace('group g', 'group good')}{LOGGER}\n".encode() + BROKEN.encode()
+    text = f"{HEAD}{EXPIRY.replace('group g', 'group good')}{LOGGER}\n".encode() + f"{BROKEN}\n".encode()
     once, twice = Scanned(), Scanned()
     wanted = whole(text, once)
     log = tmp_path / "server.log"
@@ -72,11 +68,7 @@ def test_a_line_is_read_when_its_time_to_wait_is_over(tmp_path: Path) -> None:
 def test_a_log_that_is_left_anywhere_is_read_on_exactly_there(tmp_path: Path, seed: int) -> None:
     """Grown in random pieces, rotated, and left at random: each fact once, with its line, and the same counts."""
     rng = random.Random(seed)
-    messages = (REAL / "server.log").read_text().splitlines()
-    for odd in (BROKEN.rstrip("\n"), *(shape(2_000) for shape in SHAPES.values())):
-        if odd.endswith(LOGGER):
-            messages.insert(rng.randrange(len(messages)), odd)
-    raw = [f"{message}\n".encode("utf-8", "surrogatepass") for message in messages]
+    raw = real_messages(rng)
     files = [raw[: len(raw) // 2], raw[len(raw) // 2 :]]
     once, twice = Scanned(), Scanned()
     wanted = [fact for file in files for fact in whole(b"".join(file), once)]

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.sources.explain.log_tail import LogTail, TailPosition
+from heartwheel.sources.explain.log_tail import LogTail
+from heartwheel.sources.explain.rotated_log import TailPosition
 
 Opens = Callable[..., LogTail]
 

@@ -64,6 +64,11 @@ NEVER_REACHED = {
     | PROOFS
     | RULES
     | FRONT - {"heartwheel.readers.dashboard", "heartwheel.sources.explain"},
+    "heartwheel.sources.watch": ARRAYS
+    | STATE
+    | PROOFS
+    | RULES
+    | FRONT - {"heartwheel.readers.dashboard", "heartwheel.readers.notify", "heartwheel.sources.explain"},
     "heartwheel.proof.audit": ENGINE
     | FRONT
     | {"pydantic", "heartwheel.settings", "heartwheel.readers", "heartwheel.engine"},

@@ -37,6 +37,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "tick": ("--topic", "events"),
     "top": (),
     "topics": (),
+    "watch": ("kafka-0.log",),
 }
 """What each command is given; a command that is missing here fails the first test."""
 

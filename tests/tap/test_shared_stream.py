@@ -7,7 +7,8 @@ import json
 import pytest
 
 from heartwheel.sources.explain.layouts import Layout
-from heartwheel.sources.explain.log_tail import TailedLine, TailPosition
+from heartwheel.sources.explain.log_tail import TailedLine
+from heartwheel.sources.explain.rotated_log import TailPosition
 from heartwheel.sources.tap import shared_stream
 from heartwheel.sources.tap.broken_message import BrokenMessage
 from heartwheel.sources.tap.request_log import RequestLog

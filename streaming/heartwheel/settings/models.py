@@ -19,6 +19,7 @@ from heartwheel.settings.servers import (
     GatewaySettings,
     MetricsSettings,
     NotifySettings,
+    WatchSettings,
 )
 from heartwheel.settings.units import AutoPartitions, DurationMs, KafkaVersion, SizeBytes
 
@@ -291,3 +292,4 @@ class Settings(Section):
     demo: DemoSettings = DemoSettings()
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()
+    watch: WatchSettings = WatchSettings()

@@ -1,4 +1,4 @@
-"""The sections of what runs beside the job: metrics, canary, notifier, dashboard, gateway."""
+"""The sections of what runs beside the job: metrics, canary, notifier, dashboard, watcher, gateway."""
 
 from __future__ import annotations
 
@@ -96,6 +96,26 @@ class DashboardSettings(Section):
     gateway_url: Annotated[str, Field(pattern=r"^(https?://[^\s'\"<>]+)?$", max_length=1_024)] = ""
     connections_max: Annotated[int, Field(ge=8, le=4_096)] = 512
     connections_per_address_max: Annotated[int, Field(ge=4, le=4_096)] = 128
+
+
+class WatchSettings(Section):
+    """Set up the service that watches brokers' logs; its page, messages and metrics have the sections of theirs.
+
+    Args:
+        files: the logs, with commas; those of the command line take precedence.
+        history_file: the SQLite file in which their facts are kept; one watcher, one file.
+        keep_ms: for how long facts are kept, by the time at which they were read.
+        history_bytes_max: size of the file beyond which the oldest facts are removed.
+        utc_offset: the zone of times that name none: +01:00, or Europe/Berlin; empty means UTC.
+        page_events_max: most facts, the newest, that the page, messages and metrics are made from after a start.
+    """
+
+    files: Annotated[str, Field(max_length=65_536)] = ""
+    history_file: Annotated[str, Field(min_length=1)] = "checkpoints/watch/history.db"
+    keep_ms: Annotated[DurationMs, Field(ge=60_000, le=315_360_000_000)] = 2_592_000_000
+    history_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**40)] = 2**30
+    utc_offset: Annotated[str, Field(max_length=100)] = ""
+    page_events_max: Annotated[int, Field(ge=1_000, le=10_000_000)] = 200_000
 
 
 class GatewaySettings(Section):

@@ -37,6 +37,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "beat": CommandEntry("", "start a worker, and beat while it lives"),
     "config": CommandEntry("", "every setting, and which layer it comes from"),
     "dashboard": CommandEntry("page", "who was expired, why, and who is next, in a browser"),
+    "watch": CommandEntry("page", "keep and show what brokers' own logs say, as a service"),
     "top": CommandEntry("page", "the same picture in a terminal"),
     "notify": CommandEntry("page", "post to a webhook who was expired and who came back"),
     "gateway": CommandEntry("page", "take beats over HTTP, such as curl's"),

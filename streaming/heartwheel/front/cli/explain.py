@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.summary import LogSummary
+    from heartwheel.sources.watch.log_source import LogSource
     from heartwheel.wire.explained import ExplainedEvent
 
 _STDIN: Final = "-"
@@ -46,7 +47,12 @@ _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 
 
 def explain(
     *,
-    files: Annotated[list[str], typer.Argument(metavar="FILE..", help="Logs of brokers, also gzipped; - reads stdin.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE..", help="Logs of brokers, also gzipped; - reads stdin.")
+    ] = None,
+    history: Annotated[
+        Path | None, typer.Option(metavar="DB", help="What heartwheel watch has kept, in place of logs.")
+    ] = None,
     group: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="Only this group, or those of a pattern: 'pay*'; can be repeated."),
@@ -112,26 +118,31 @@ def explain(
         heartwheel explain --page server.log
 
         kubectl logs -f kafka-0 | heartwheel explain --page --follow -
+
+        heartwheel explain --history history.db --since 3d --group orders
     """
     from heartwheel.sources.explain.lines import Lines
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.summary import LogSummary
     from heartwheel.sources.explain.wanted import Wanted
+    from heartwheel.sources.watch.log_source import LogSource
 
     zone = LocalZone() if utc_offset is None else parsed_zone(utc_offset)
     wanted = Wanted(group or (), member or (), *_period(since, until, zone))
+    source = LogSource(files or [], history, sys.stdin.buffer, zone)
+    _check_source(source, follow=follow, unknown=unknown)
     if page:
         _refuse(json=json)
         require("page", "heartwheel explain --page")
         settings = page_settings(config, set_, host=host, port=port, allow_host=allow_host, insecure=insecure)
-        show_page(files, wanted, zone, settings, follow=follow, open_browser=open_)
+        show_page(source, wanted, settings, follow=follow, open_browser=open_)
         return
     rows = json or follow or all_ or last is not None or only is not None or not sys.stdout.isatty()
     scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
     shown = _Rows(printer(json=json, silent=summary or unknown or not rows, lines=Lines()), _kinds(only), last)
     try:
-        for event in filter(wanted.takes, _events(files, scanned, zone, follow=follow)):
+        for event in filter(wanted.takes, _events(source, scanned, follow=follow)):
             sums.add(event)
             shown.add(event)
     except KeyboardInterrupt:
@@ -143,7 +154,7 @@ def explain(
     else:
         show_sums(sums, summary=summary, json=json, rows=rows)
     say_what_was_read(scanned, unknown=unknown)
-    say_zone(files, zone)
+    say_zone(source.files, zone)
     if fail_on_expired or not follow:
         check_found(wanted, scanned)
     if fail_on_expired:
@@ -208,22 +219,30 @@ def _kinds(only: list[str] | None) -> frozenset[str]:
     return (names - {_OUT}) | (frozenset(REASON_OF) if _OUT in names else frozenset()) if names else known
 
 
-def _events(files: list[str], scanned: Scanned, zone: LocalZone, *, follow: bool) -> Iterator[ExplainedEvent]:
-    from heartwheel.sources.explain.run import explain_logs, follow_logs
+def _check_source(source: LogSource, *, follow: bool, unknown: bool) -> None:
+    """Refuse words that do not go together."""
+    if source.history is None:
+        if not source.files:
+            raise typer.BadParameter("name a broker's log, - for stdin, or a --history", param_hint="FILE..")
+    elif source.files or follow:
+        raise typer.BadParameter("is read in place of logs, as it is now", param_hint="--history")
+    elif unknown:
+        raise typer.BadParameter("a history has no lines that were not understood", param_hint="--unknown")
 
-    stdin = sys.stdin.buffer
+
+def _events(source: LogSource, scanned: Scanned, *, follow: bool) -> Iterator[ExplainedEvent]:
     if follow:
         from heartwheel.front.cli.signals import stopped_by_signals
 
         over = threading.Event()
         with stopped_by_signals(over.set):
-            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
+            for events in source.follow(scanned, lambda: not over.is_set()):
                 yield from events
                 if events:
                     sys.stdout.flush()
         return
-    with _progress(files) as advance:
-        yield from explain_logs(files, scanned, stdin=stdin, zone=zone, progress=advance)
+    with _progress(source.files) as advance:
+        yield from source.explain(scanned, advance)
 
 
 def _time(text: str | None, option: str, zone: LocalZone) -> int | None:

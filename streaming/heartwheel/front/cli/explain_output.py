@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -118,7 +118,7 @@ def check_found(wanted: Wanted, scanned: Scanned) -> None:
     raise HeartwheelError("no line of a broker's or a consumer's log was read", hint=hint)
 
 
-def say_zone(files: list[str], zone: LocalZone) -> None:
+def say_zone(files: Sequence[str], zone: LocalZone) -> None:
     """Print to stderr the zone of times, if the log does not name it, and a warning if it is probably another one."""
     from heartwheel.base.wall_clock import wall_ms
     from heartwheel.sources.explain.clock_check import zone_doubt

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from heartwheel.settings import Settings
-    from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.wanted import Wanted
+    from heartwheel.sources.watch.log_source import LogSource
 
 _EVENTS_AT_ONCE: Final = 1_000
 
@@ -43,9 +42,8 @@ def page_settings(
 
 
 def show_page(
-    files: list[str],
+    source: LogSource,
     wanted: Wanted,
-    zone: LocalZone,
     settings: Settings,
     *,
     follow: bool,
@@ -55,29 +53,28 @@ def show_page(
     from heartwheel.front.cli.dashboard import log_access, warn
     from heartwheel.front.cli.signals import stopped_by_signals
     from heartwheel.sources.explain.page import LogPage
-    from heartwheel.sources.explain.run import explain_logs, follow_logs
     from heartwheel.sources.explain.scan import Scanned
 
     log_access(settings.dashboard)
-    over, scanned, stdin = threading.Event(), Scanned(), sys.stdin.buffer
-    with stopped_by_signals(over.set), LogPage(settings, files, whole=not wanted.members) as shown:
+    over, scanned = threading.Event(), Scanned()
+    with stopped_by_signals(over.set), LogPage(settings, source.names, whole=not wanted.members) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print("reading; Ctrl-C ends it", markup=False)
         warn(settings.dashboard)
         if open_browser:
             typer.launch(shown.url)
         if follow:
-            for events in follow_logs(files, scanned, stdin=stdin, zone=zone, go_on=lambda: not over.is_set()):
+            for events in source.follow(scanned, lambda: not over.is_set()):
                 shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
         else:
-            found = explain_logs(files, scanned, stdin=stdin, zone=zone)
+            found = source.explain(scanned)
             while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
                 shown.take(some, scanned)
                 if over.is_set():
                     return
             shown.take([], scanned)
         say_what_was_read(scanned, unknown=False)
-        say_zone(files, zone)
+        say_zone(source.files, source.zone)
         if not follow:
             check_found(wanted, scanned)
         while not over.wait(1.0):

@@ -37,6 +37,7 @@ class Signs(NamedTuple):
         shards: the newest row of each shard.
         reasons: other problems, in sentences.
         log: what was read of brokers' logs, in a sentence, if these are shown.
+        log_is_behind: whether these have lines that were not read yet when they were opened.
         written_ms: append time of the newest verdict, epoch ms; a batch writes while it runs.
     """
 
@@ -47,6 +48,7 @@ class Signs(NamedTuple):
     shards: tuple[StatusRow, ...]
     reasons: tuple[str, ...] = ()
     log: str = ""
+    log_is_behind: bool = False
     written_ms: int = -1
 
 
@@ -82,7 +84,8 @@ def _judged(signs: Signs, now_ms: int) -> Health:
 
 
 def _logged(signs: Signs, _now_ms: int) -> Health | None:
-    return _health(HealthState.LOG, None, signs.log) if signs.log else None
+    state = HealthState.WAITING if signs.log_is_behind else HealthState.LOG
+    return _health(state, None, signs.log) if signs.log else None
 
 
 def _health(state: HealthState, since_ms: int | None, sentence: str, hint: str = "", *, topic: str = "") -> Health:

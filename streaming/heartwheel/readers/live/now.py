@@ -132,6 +132,7 @@ def _facts(picture: Picture, view: View, now_ms: int) -> _Facts:
         shards=rows,
         reasons=() if picture.log else verdict_warnings(lateness, strays, view.canary),
         log=picture.log,
+        log_is_behind=picture.log_is_behind,
         written_ms=picture.written_ms,
     )
     health = health_of(signs, now_ms=now_ms)

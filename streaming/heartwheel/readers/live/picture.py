@@ -79,6 +79,8 @@ class Picture:
         self.job: JobRow | None = None
         self.log = ""
         """What was read of brokers' logs, in a sentence, if these feed it in place of the engine's topics."""
+        self.log_is_behind = False
+        """Whether the log has lines that were not read yet when it was opened."""
         self.log_report: LogReport | None = None
         """The report of brokers' logs on all groups together."""
         self.log_tells = False

@@ -18,8 +18,8 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.sources.explain.broken_lines import WINDOW_BYTES
 from heartwheel.sources.explain.fact_reader import FactReader, ReaderState
 from heartwheel.sources.explain.facts import Fact
-from heartwheel.sources.explain.log_tail import RotatedLog, TailPosition
 from heartwheel.sources.explain.opened_log import STDIN, open_log
+from heartwheel.sources.explain.rotated_log import RotatedLog, TailPosition
 from heartwheel.sources.explain.scan import NEAR_BYTES, HeldLines
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.explain.whole_lines import WholeLines
@@ -202,10 +202,14 @@ class InTurn:
         """Add facts that were read at a time."""
         self._waiting.extend((fact, now_s) for fact in facts)
 
+    def is_over(self, since_s: float, now_s: float) -> bool:
+        """Return whether facts that were read at a time need not wait any longer."""
+        return now_s - since_s >= self._settle_s
+
     def ready(self, now_s: float) -> list[Fact]:
         """Return the facts whose turn it is, in the order of time."""
-        ready = [fact for fact, since_s in self._waiting if now_s - since_s >= self._settle_s]
-        self._waiting = [each for each in self._waiting if now_s - each[1] < self._settle_s]
+        ready = [fact for fact, since_s in self._waiting if self.is_over(since_s, now_s)]
+        self._waiting = [each for each in self._waiting if not self.is_over(each[1], now_s)]
         return sorted(ready, key=lambda fact: (fact.order_ms, fact.file, fact.line))
 
 

@@ -7,7 +7,7 @@ are held back, in bounded memory, until the lines that belong to them have been 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from heartwheel.readers.live.storms import StormRule
@@ -38,7 +38,9 @@ class History:
         storm: the number of rebalances at which a group is in a storm.
     """
 
-    def __init__(self, files: Sequence[str], *, hold_ms: int = HOLD_MS, storm: StormRule | None = None) -> None:
+    def __init__(
+        self, files: Sequence[str] | Mapping[int, str], *, hold_ms: int = HOLD_MS, storm: StormRule | None = None
+    ) -> None:
         self._hold_ms = hold_ms
         self._watch = watch = FollowedLog(files)
         arrivals, departures = LoggedArrivals(watch), LoggedDepartures(watch)

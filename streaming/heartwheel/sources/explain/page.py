@@ -8,6 +8,7 @@ from typing import Final
 
 from heartwheel.base.phrases import count, moment
 from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.dashboard.app import WriteMetrics
 from heartwheel.readers.dashboard.serving import server_of
 from heartwheel.readers.http_server.served import Served
 from heartwheel.readers.live.picture import Picture
@@ -29,19 +30,29 @@ class LogPage(Served):
     Args:
         settings: where to listen and who has access: the section `[dashboard]`.
         whole: whether all events of a group are taken, and not only those about some of its members.
+        rows_max: most expirations that are shown, and half of the most rebalances.
+        metrics: writes the metrics; with `None` none are served.
 
     Raises:
         SettingsError: files that the settings name cannot be used.
     """
 
-    def __init__(self, settings: Settings, names: Sequence[str], *, whole: bool = True) -> None:
-        self.picture = Picture(expirations_max=_ROWS_MAX, triggers_max=2 * _ROWS_MAX, window_ms=_EVERYTHING_MS)
+    def __init__(
+        self,
+        settings: Settings,
+        names: Sequence[str],
+        *,
+        whole: bool = True,
+        rows_max: int = _ROWS_MAX,
+        metrics: WriteMetrics | None = None,
+    ) -> None:
+        self.picture = Picture(expirations_max=rows_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
         self._names = names
         self._follows = False
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole), 0.0, True
         self._doubted = 0
         self.picture.log = self._sentence(None)
-        super().__init__(server_of(self.picture, settings))
+        super().__init__(server_of(self.picture, settings, metrics=metrics))
 
     def take(self, events: Sequence[ExplainedEvent], scanned: Scanned, *, follows: bool = False) -> None:
         """Add events to the picture.

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import Final, NamedTuple
 
+import msgspec
+
 from heartwheel.base.phrases import count
 
 GROUPS_MAX: Final = 50_000
@@ -53,6 +55,25 @@ class Unreadable(NamedTuple):
     why: str
 
 
+class ScannedCounts(msgspec.Struct, kw_only=True):
+    """The numbers of a scan, and the lines that its report names; the fields are those of `Scanned`."""
+
+    bytes: int = 0
+    lines: int = 0
+    coordinator_lines: int = 0
+    untimed: int = 0
+    coarse: int = 0
+    too_long: int = 0
+    suspicious: int = 0
+    suspicious_lines: list[Suspicious] = []
+    unreadable: int = 0
+    first_unreadable: Unreadable | None = None
+    unknown_lines: int = 0
+    zone_assumed: bool = False
+    first_ms: int | None = None
+    last_ms: int | None = None
+
+
 class Scanned:
     """Counts of a scan.
 
@@ -75,6 +96,7 @@ class Scanned:
         self.suspicious_lines: list[Suspicious] = []
         self.unreadable = 0
         self.first_unreadable: Unreadable | None = None
+        self._unknown_before = 0
         self.unknown: Counter[str] = Counter()
         self.unknown_example: dict[str, tuple[str, str, int]] = {}
         self.client_lines = 0
@@ -91,7 +113,19 @@ class Scanned:
     @property
     def unknown_lines(self) -> int:
         """The number of lines that no pattern matches."""
-        return self.unknown.total()
+        return self._unknown_before + self.unknown.total()
+
+    def counts(self) -> ScannedCounts:
+        """Return the numbers, and the lines that the report names."""
+        values = {name: getattr(self, name) for name in ScannedCounts.__struct_fields__}
+        return ScannedCounts(**values | {"suspicious_lines": self.suspicious_lines[:_SUSPICIOUS_SHOWN]})
+
+    def restore(self, counts: ScannedCounts) -> None:
+        """Continue an earlier scan, which has counted so much."""
+        values = msgspec.structs.asdict(counts)
+        self._unknown_before = values.pop("unknown_lines")
+        for name, value in values.items():
+            setattr(self, name, value)
 
     def note_unknown(self, text: str, file: str, line: int) -> None:
         """Count a text that no pattern matches."""

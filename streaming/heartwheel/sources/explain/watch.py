@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from heartwheel.sources.explain.facts import Fact
@@ -22,7 +22,7 @@ class FollowedLog:
         files: names of the logs, by the number that facts have.
     """
 
-    def __init__(self, files: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[str] | Mapping[int, str]) -> None:
         self._files = files
         self.groups = Groups()
         self.waiting: deque[ExplainedEvent] = deque()

@@ -18,7 +18,8 @@ from heartwheel.sources.explain.fact_reader import FactReader
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.layouts import NEEDLE, Layout
 from heartwheel.sources.explain.local_zone import LocalZone
-from heartwheel.sources.explain.log_tail import LogTail, TailedLine, TailPosition
+from heartwheel.sources.explain.log_tail import LogTail, TailedLine
+from heartwheel.sources.explain.rotated_log import TailPosition
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.tap.request_log import AHEAD_MS_MAX, Answered
 from heartwheel.sources.tap.requests import code_of, group_of

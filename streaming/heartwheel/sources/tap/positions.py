@@ -13,7 +13,7 @@ import msgspec
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.private import private_folder
-from heartwheel.sources.explain.log_tail import TailPosition
+from heartwheel.sources.explain.rotated_log import TailPosition
 from heartwheel.sources.tap.gaps import QuietTime
 from heartwheel.sources.tap.holds import Hold
 

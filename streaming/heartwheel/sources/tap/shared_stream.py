@@ -19,7 +19,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from heartwheel.sources.explain.log_tail import TailedLine, TailPosition
+from heartwheel.sources.explain.log_tail import TailedLine
+from heartwheel.sources.explain.rotated_log import TailPosition
 from heartwheel.sources.tap.broken_message import BrokenMessage, is_partial
 from heartwheel.sources.tap.request_log import RequestLog, breaks_lines
 

@@ -1,0 +1,101 @@
+"""`heartwheel watch`: a service that keeps what brokers' logs say of consumer groups, and shows it, without Spark."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.text import Text
+
+from heartwheel.base.phrases import count
+from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
+from heartwheel.settings import SettingProblem, Settings, SettingsError
+
+if TYPE_CHECKING:
+    from heartwheel.sources.explain.local_zone import LocalZone
+
+
+def watch(
+    *,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE..", help="Logs of brokers; else those of watch.files.")
+    ] = None,
+    history: Annotated[
+        str | None, typer.Option(metavar="DB", help="The SQLite file of the history (watch.history_file).")
+    ] = None,
+    keep: Annotated[
+        str | None, typer.Option(metavar="TIME", help="How long the history is kept, such as 30d (watch.keep).")
+    ] = None,
+    utc_offset: Annotated[
+        str | None, typer.Option(metavar="ZONE", help="The zone of times that name none: +01:00, or Europe/Berlin.")
+    ] = None,
+    host: HostFlag = None,
+    port: PortFlag = None,
+    allow_host: AllowHostFlag = None,
+    insecure: Annotated[
+        bool | None, typer.Option("--insecure", help="Let others in without a login (dashboard.insecure).")
+    ] = None,
+    config: ConfigFile = None,
+    set_: SetFlags = None,
+) -> None:
+    """Watch brokers' logs: keep who was removed from which consumer group and why, and show it, until SIGTERM.
+
+    It needs no Spark, no topics and no change at brokers or clients. Logs are followed through rotations, and a restart
+    loses and repeats nothing. The page, its login and TLS are set up in [dashboard]. docs/watch.md has the whole.
+
+    For example:
+
+        heartwheel watch /var/log/kafka/server.log
+
+        heartwheel watch broker-*/server.log --history /var/lib/heartwheel/history.db --keep 30d --host 0.0.0.0
+
+        heartwheel watch --config /etc/heartwheel.toml
+    """
+    settings = load(
+        config,
+        set_,
+        watch__history_file=history,
+        watch__keep=keep,
+        watch__utc_offset=utc_offset,
+        **listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure),
+    ).settings
+    names, zone = _checked(settings, files or [])
+    from heartwheel.front.cli.dashboard import warn
+    from heartwheel.front.cli.explain_output import say_zone
+    from heartwheel.front.cli.run import log_to_stderr
+    from heartwheel.front.cli.signals import stopped_by_signals
+    from heartwheel.sources.watch.service import Watcher
+
+    log_to_stderr()
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    service = Watcher(settings, names, zone)
+    with stopped_by_signals(service.stop), service:
+        stdout().print(Text(service.url, style="bold cyan"))
+        into = settings.watch.history_file
+        stderr().print(f"watching {count(len(names), 'log')} into {into}; Ctrl-C ends it", markup=False)
+        warn(settings.dashboard)
+        zone.used += zone.is_assumed
+        say_zone(names, zone)
+        service.run()
+
+
+def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone]:
+    """Return the logs and the zone of their times, or report all that is wrong with them at once."""
+    from heartwheel.sources.explain.local_zone import LocalZone, parse_zone
+
+    problems: list[SettingProblem] = []
+    wanted, zone = settings.watch, LocalZone()
+    names = files or [name.strip() for name in wanted.files.split(",") if name.strip()]
+    if not names:
+        problems.append(
+            SettingProblem("watch.files", "names no log", hint="heartwheel watch /var/log/kafka/server.log")
+        )
+    try:
+        zone = parse_zone(wanted.utc_offset) if wanted.utc_offset else zone
+    except ValueError as error:
+        problems.append(SettingProblem("watch.utc_offset", str(error)))
+    if problems:
+        raise SettingsError(problems)
+    return names, zone

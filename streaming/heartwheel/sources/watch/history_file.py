@@ -1,0 +1,290 @@
+"""The history: the facts of brokers' logs in an SQLite file, with the positions up to which the logs were read.
+
+Facts are kept, not events: the meaning of a line depends on lines that come later, and a later release may explain it
+better. So a history is explained as a log is, and gives the same events. Facts and positions are written in one
+transaction: after a crash the file has both or neither, and no line is lost or counted twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.follow import FollowedPosition
+from heartwheel.sources.explain.rotated_log import find_copy
+from heartwheel.sources.explain.scanned import ScannedCounts
+
+FORMAT: Final = 1
+"""The version of the schema; a newer one is refused."""
+
+_APPLICATION: Final = 0x48774873
+_TRIM_SHARE: Final = 10
+_SCHEMA: Final = """
+CREATE TABLE files (id INTEGER PRIMARY KEY, log TEXT NOT NULL, head TEXT NOT NULL DEFAULT '');
+CREATE TABLE logs (log TEXT PRIMARY KEY, file INTEGER NOT NULL, position BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE facts (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    file INTEGER NOT NULL,
+    read_ms INTEGER NOT NULL,
+    is_news INTEGER NOT NULL,
+    fact BLOB NOT NULL
+);
+CREATE TABLE state (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+"""
+_SCANNED: Final = "scanned"
+_MOVE_AWAY: Final = "move it away to start with an empty history"
+
+
+class HistoryError(HeartwheelError):
+    """A history cannot be used."""
+
+
+class KeptFact(NamedTuple):
+    """A fact of the history: its number, which rises, whether it was read as its log grew, and the fact."""
+
+    number: int
+    is_news: bool
+    fact: Fact
+
+
+class SavedLog(NamedTuple):
+    """Where a log continues: the number of its file, and the position in it."""
+
+    file: int
+    position: FollowedPosition
+
+
+class HistoryFile:
+    """A history, opened by the one process that writes it or by any that read it; a context manager.
+
+    Args:
+        path: of the file.
+        writes: whether this process writes it; a file that is missing is made, for its owner alone.
+
+    Raises:
+        HistoryError: another process writes it, it is not a history or of a newer release, or it cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, writes: bool) -> None:
+        self.path = path
+        self._stack = contextlib.ExitStack()
+        with contextlib.ExitStack() as opening, self._errors():
+            if writes:
+                opening.enter_context(_locked(path))
+            elif not path.is_file():
+                raise HistoryError(f"there is no history {path}", hint="heartwheel watch --history writes one")
+            mode = "rw" if writes else "ro"
+            address = f"{path.absolute().as_uri()}?mode={mode}"
+            self._db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+            opening.callback(self._db.close)
+            self._check(writes=writes)
+            self._stack = opening.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _check(self, *, writes: bool) -> None:
+        self._db.execute("PRAGMA busy_timeout = 10000")
+        self._db.execute(
+            "PRAGMA synchronous = NORMAL"
+        )  # in WAL mode a crash of the machine loses the newest, all whole
+        number = self._pragma("user_version")
+        if not number and writes and not self._pragma("schema_version"):
+            for name, value in (("auto_vacuum", 2), ("journal_mode", "WAL"), ("application_id", _APPLICATION)):
+                self._db.execute(f"PRAGMA {name} = {value}")
+            self._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
+        elif self._pragma("application_id") != _APPLICATION or not number:
+            raise HistoryError(f"{self.path} is no history of heartwheel", hint="name another file with --history")
+        elif number != FORMAT:
+            words = f"{self.path} has format {number}, this release knows {FORMAT}"
+            raise HistoryError(words, hint=f"use the release that wrote it, or {_MOVE_AWAY}")
+
+    def _pragma(self, name: str) -> int:
+        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
+
+    @contextlib.contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Turn errors of SQLite into ours."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=_MOVE_AWAY) from error
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._errors():
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+    def add_file(self, log: str) -> int:
+        """Add a file of a log, and return its number."""
+        with self._transaction():
+            return int(self._db.execute("INSERT INTO files (log) VALUES (?)", (log,)).lastrowid or 0)
+
+    def saved(self, log: str) -> SavedLog | None:
+        """Return where a log continues; `None` if the history has nothing of it."""
+        with self._errors():
+            row = self._db.execute("SELECT file, position FROM logs WHERE log = ?", (log,)).fetchone()
+        return None if row is None else SavedLog(row[0], msgspec.msgpack.decode(row[1], type=FollowedPosition))
+
+    def save(
+        self,
+        facts: Sequence[tuple[Fact, bool]],
+        logs: Mapping[str, SavedLog],
+        scanned: ScannedCounts,
+        *,
+        now_ms: int,
+        states: Mapping[str, bytes] | None = None,
+    ) -> int:
+        """Save facts together with the positions after them, in one transaction.
+
+        Args:
+            facts: new ones, and whether each was read as its log grew.
+            logs: where each log continues.
+            scanned: what was counted up to there.
+            now_ms: wall clock, epoch ms.
+            states: what others keep here, by name; it changes in the same transaction.
+
+        Returns:
+            The number of the newest fact.
+        """
+        encode = msgspec.msgpack.Encoder().encode
+        with self._transaction():
+            self._db.executemany(
+                "INSERT INTO facts (file, read_ms, is_news, fact) VALUES (?, ?, ?, ?)",
+                [(fact.file, now_ms, is_news, encode(fact)) for fact, is_news in facts],
+            )
+            for log, (file, position) in logs.items():
+                self._db.execute("REPLACE INTO logs VALUES (?, ?, ?)", (log, file, encode(position)))
+                self._db.execute("UPDATE files SET head = ? WHERE id = ?", (position.tail.head, file))
+            for name, value in {_SCANNED: encode(scanned), **(states or {})}.items():
+                self._db.execute("REPLACE INTO state VALUES (?, ?)", (name, value))
+            return self._newest()
+
+    def _newest(self) -> int:
+        found = self._db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'facts'").fetchone()
+        return int(found[0]) if found else 0
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest fact; 0 before the first."""
+        with self._errors():
+            return self._newest()
+
+    def state(self, name: str) -> bytes | None:
+        """Return what was saved under a name."""
+        with self._errors():
+            row = self._db.execute("SELECT value FROM state WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
+
+    def scanned(self) -> ScannedCounts:
+        """Return what was counted while the logs were read."""
+        found = self.state(_SCANNED)
+        return ScannedCounts() if found is None else msgspec.msgpack.decode(found, type=ScannedCounts)
+
+    def facts(self, since: int = 0) -> Iterator[KeptFact]:
+        """Return the facts in the order in which they were read, as they are at this moment.
+
+        Args:
+            since: only those with a higher number.
+        """
+        decode = msgspec.msgpack.Decoder(Fact).decode
+        with self._errors():
+            rows = self._db.execute("SELECT id, is_news, fact FROM facts WHERE id > ? ORDER BY id", (since,))
+            for number, is_news, data in rows:
+                yield KeptFact(number, bool(is_news), decode(data))
+
+    def files(self) -> dict[int, str]:
+        """Return the names of the files by their numbers: log by log, each from the oldest on.
+
+        A file that was rotated has its present name, if it is still beside its log.
+        """
+        order = "SELECT id, log, head FROM files AS f ORDER BY (SELECT MIN(id) FROM files WHERE log = f.log), id"
+        with self._errors():
+            present = {row[0] for row in self._db.execute("SELECT file FROM logs")}
+            files = self._db.execute(order).fetchall()
+        return {file: log if file in present else str(find_copy(Path(log), head) or log) for file, log, head in files}
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read the history in a `with` block as it is at the first read, whatever is written meanwhile."""
+        with self._errors():
+            self._db.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self._db.execute("COMMIT")
+
+    def trim(self, *, before_ms: int, bytes_max: int) -> int:
+        """Remove what was read before a time, and the oldest facts until the file is small enough.
+
+        The time of reading decides, not that of the line: a line with a wrong time keeps no place and removes none.
+
+        Args:
+            before_ms: epoch ms.
+            bytes_max: the size of the file, bytes.
+
+        Returns:
+            How many facts were removed.
+        """
+        removed = 0
+        with self._transaction():
+            removed += self._db.execute("DELETE FROM facts WHERE read_ms < ?", (before_ms,)).rowcount
+            while self._bytes() > bytes_max and (first := self._first()):
+                until = first + max(1, (self._newest() - first) // _TRIM_SHARE)
+                removed += self._db.execute("DELETE FROM facts WHERE id <= ?", (until,)).rowcount
+            if removed:
+                kept = "SELECT file FROM facts UNION SELECT file FROM logs"
+                self._db.execute(f"DELETE FROM files WHERE id NOT IN ({kept})")  # noqa: S608 - no text from outside
+        if removed:
+            with self._errors():
+                self._db.execute("PRAGMA incremental_vacuum").fetchall()
+        return removed
+
+    @property
+    def is_trimmed(self) -> bool:
+        """Whether the oldest facts were removed."""
+        with self._errors():
+            return self._newest() > 0 and self._first() != 1
+
+    def _first(self) -> int:
+        return int(self._db.execute("SELECT COALESCE(MIN(id), 0) FROM facts").fetchone()[0])
+
+    def _bytes(self) -> int:
+        return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Create a file that is missing, and lock it against other writers for the length of a `with` block."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        lock = path.with_name(f"{path.name}.lock").open("w")
+    except OSError as error:
+        raise HistoryError(f"cannot write {path}: {error.strerror}", hint="set watch.history_file") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            hint = "stop it, or give this one a history of its own with --history"
+            raise HistoryError(f"another heartwheel watch writes {path}", hint=hint) from None
+        yield

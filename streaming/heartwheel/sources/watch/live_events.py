@@ -1,0 +1,101 @@
+"""The events of a history as it grows, for page, metrics and messages."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.follow import InTurn
+from heartwheel.sources.explain.history import History
+from heartwheel.sources.explain.order import in_order
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.wire.explained import ExplainedEvent
+
+_AT_ONCE: Final = 1_000
+
+
+class LiveEvents:
+    """Explains the facts of a history: first those that it has, then new ones, in the order of time.
+
+    Args:
+        history: where the facts are.
+        files: names of the logs, by the number that facts have; may grow.
+        logs: how many logs there are.
+        storm: the number of rebalances at which a group is in a storm.
+        facts_max: most facts of the history that are explained, the newest.
+        clock: a clock that never steps, seconds.
+    """
+
+    def __init__(
+        self,
+        history: HistoryFile,
+        files: Mapping[int, str],
+        *,
+        logs: int,
+        storm: StormRule,
+        facts_max: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._history, self._facts_max, self._clock = history, facts_max, clock
+        self._explains = History(files, hold_ms=0, storm=storm)
+        self._in_turn = InTurn(logs)
+        self._explained = history.newest
+        self._came: deque[tuple[float, int]] = deque()
+        """When facts came, and the number of the newest of them."""
+
+    @property
+    def explained(self) -> int:
+        """The number of the newest fact of which all events were returned, and of all facts before it."""
+        return self._explained
+
+    def kept(self, since: int) -> Iterator[tuple[list[ExplainedEvent], bool]]:
+        """Return the events of the facts that the history had at first, some at a time.
+
+        Args:
+            since: the number of the newest fact whose events were reported before.
+
+        Returns:
+            Each time some events, and whether they are news: of lines that were read later than that, in a log that
+            was known.
+        """
+        first = max(0, self._explained - self._facts_max)
+        facts = (each for each in self._history.facts(first) if each.number <= self._explained)
+        news: list[Fact] = []
+
+        def reported() -> Iterator[Fact]:
+            for number, is_news, fact in facts:
+                if is_news and number > since:
+                    news.append(fact)
+                else:
+                    yield fact
+
+        for some, is_news in ((in_order(reported()), False), (in_order(news), True)):
+            events = (event for fact in some for event in self._explains.add(fact))
+            while part := list(islice(events, _AT_ONCE)):
+                yield part, is_news
+
+    def add(self, facts: Sequence[Fact], newest: int) -> None:
+        """Add facts that the history has since then.
+
+        Args:
+            facts: in any order.
+            newest: the number of the newest of them.
+        """
+        if facts:
+            now_s = self._clock()
+            self._in_turn.add(facts, now_s)
+            self._came.append((now_s, newest))
+
+    def ready(self) -> list[ExplainedEvent]:
+        """Return the events whose turn it is, and those of rebalances that have been running for long."""
+        now_s = self._clock()
+        ready = self._in_turn.ready(now_s)
+        while self._came and self._in_turn.is_over(self._came[0][0], now_s):
+            self._explained = self._came.popleft()[1]
+        events = [event for fact in ready for event in self._explains.add(fact)]
+        return [*events, *self._explains.running(int(now_s * 1000))]

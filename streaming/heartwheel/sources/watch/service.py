@@ -1,0 +1,120 @@
+"""The service: it follows logs into a history, and serves a page of what they say."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.phrases import count
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.settings import Settings
+from heartwheel.sources.explain.follow import POLL_MS
+from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.explain.page import LogPage
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.live_events import LiveEvents
+from heartwheel.sources.watch.watched_logs import WatchedLogs
+from heartwheel.wire.explained import ExplainedEvent
+
+_TRIM_EVERY_S: Final = 60.0
+
+_log = logging.getLogger(__name__)
+
+
+class Watcher:
+    """A watcher of brokers' logs; a context manager.
+
+    Args:
+        settings: the checked configuration.
+        names: of the logs.
+        zone: that of times that name none.
+
+    Raises:
+        HeartwheelError: a log or the history cannot be used, or the address cannot be listened on.
+    """
+
+    def __init__(self, settings: Settings, names: Sequence[str], zone: LocalZone) -> None:
+        self._settings, self._names, self._zone = settings, list(dict.fromkeys(names)), zone
+        self._stopping = threading.Event()
+        self._trimmed_s = -_TRIM_EVERY_S
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        wanted = self._settings.watch
+        with contextlib.ExitStack() as stack:
+            self._history = stack.enter_context(HistoryFile(Path(wanted.history_file), writes=True))
+            self._logs = stack.enter_context(WatchedLogs(self._names, self._history, self._zone))
+            rows_max = self._settings.dashboard.expirations_max
+            self._page = LogPage(self._settings, self._names, rows_max=rows_max)
+            self._page.picture.log_is_behind = True
+            stack.enter_context(self._page)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def url(self) -> str:
+        """The address of the page."""
+        return self._page.url
+
+    def stop(self) -> None:
+        """Ask the watcher to stop; may be called from any thread or signal handler."""
+        self._stopping.set()
+
+    def run(self) -> None:
+        """Watch until `stop` is called.
+
+        Raises:
+            HeartwheelError: the history cannot be written, or the page has ended by itself.
+        """
+        self._catch_up()
+        live = self._live_events()
+        for events, _ in live.kept(0):
+            self._show(events)
+        self._page.picture.log_is_behind = False
+        while not self._stopping.is_set():
+            read = self._logs.read()
+            live.add(read.facts, read.newest)
+            self._show(live.ready())
+            self._trim()
+            if not self._page.running:
+                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
+            if not read.size:
+                self._stopping.wait(POLL_MS / 1000)
+        self._logs.save()
+
+    def _catch_up(self) -> None:
+        """Read what the logs have, into the history alone: in any order, and however much it is."""
+        while not self._stopping.is_set() and self._logs.read().size:
+            self._trim()
+
+    def _live_events(self) -> LiveEvents:
+        dashboard = self._settings.dashboard
+        return LiveEvents(
+            self._history,
+            self._logs.files,
+            logs=len(self._names),
+            storm=StormRule(dashboard.storm_rebalances, dashboard.storm_window_ms),
+            facts_max=self._settings.watch.page_events_max,
+        )
+
+    def _show(self, events: Sequence[ExplainedEvent]) -> None:
+        self._page.take(events, self._logs.scanned, follows=True)
+
+    def _trim(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._trimmed_s < _TRIM_EVERY_S:
+            return
+        self._trimmed_s, wanted = now_s, self._settings.watch
+        removed = self._history.trim(before_ms=wall_ms() - wanted.keep_ms, bytes_max=wanted.history_bytes_max)
+        if removed:
+            _log.info("removed %s of the history, too old or too many", count(removed, "line"))

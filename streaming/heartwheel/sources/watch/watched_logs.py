@@ -1,0 +1,150 @@
+"""Read brokers' logs into a history: each line once, whatever ends the process."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.wall_clock import wall_ms
+from heartwheel.sources.explain.fact_reader import FactReader
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.follow import LogFollower, opened_file, text_before
+from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.explain.opened_log import STDIN
+from heartwheel.sources.explain.scanned import Scanned
+from heartwheel.sources.watch.history_file import HistoryFile, SavedLog
+
+_SAVE_EVERY_S: Final = 1.0
+
+_log = logging.getLogger(__name__)
+
+
+class ReadFacts(NamedTuple):
+    """What was read at once.
+
+    Args:
+        facts: which the history has by now.
+        newest: the number of the newest fact that it has.
+        size: how many bytes were read.
+    """
+
+    facts: list[Fact]
+    newest: int
+    size: int
+
+
+class WatchedLogs:
+    """Brokers' logs that are read into a history; a context manager.
+
+    Args:
+        names: of the logs.
+        history: receives the facts; it says where each log continues.
+        zone: that of times that name none.
+        clock: a clock that never steps, seconds.
+
+    Attributes:
+        scanned: the counts of all that was read, those of earlier processes included.
+        lost: how often lines may be missing, because a file was gone before it was read.
+        files: the names of the files, by the number that facts have.
+
+    Raises:
+        HeartwheelError: a log cannot be read.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        history: HistoryFile,
+        zone: LocalZone | None = None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._history, self._clock = history, clock
+        self.scanned, self.lost = Scanned(), 0
+        self.files = history.files()
+        self.scanned.restore(history.scanned())
+        self._layout = Layout(zone)
+        with contextlib.ExitStack() as opening:
+            self._logs = {name: self._opened(name, opening) for name in dict.fromkeys(names)}
+            self.save()  # from now on a file that is rotated is one to read
+            self._stack = opening.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def read(self) -> ReadFacts:
+        """Read what is new, and save it with the positions behind it."""
+        now_s = self._clock()
+        facts: list[tuple[Fact, bool]] = []
+        size = 0
+        for log in self._logs.values():
+            some, read = log.follower.read(now_s)
+            facts += [(fact, log.is_known) for fact in some]
+            size += read
+            log.is_known = log.is_known or not (read or log.follower.holds)
+            self._note_lost(log)
+        if facts or now_s - self._saved_s >= _SAVE_EVERY_S or self._heads() != self._saved_heads:
+            self.save(facts)
+        return ReadFacts([fact for fact, _ in facts], self._newest, size)
+
+    def save(self, facts: Sequence[tuple[Fact, bool]] = ()) -> None:
+        """Save facts, and how far each log was read."""
+        positions = {name: SavedLog(log.file, log.follower.position()) for name, log in self._logs.items()}
+        self._newest = self._history.save(facts, positions, self.scanned.counts(), now_ms=wall_ms())
+        self._saved_s, self._saved_heads = self._clock(), self._heads()
+
+    def _heads(self) -> list[tuple[int, str]]:
+        """Return which file of each log is read: what is saved of a file without a first line finds no copy of it."""
+        return [(log.file, log.source.head) for log in self._logs.values()]
+
+    def _opened(self, name: str, stack: contextlib.ExitStack) -> _WatchedLog:
+        if name == STDIN:
+            hint = "name files; heartwheel explain --follow - reads a pipe"
+            raise HeartwheelError("a pipe cannot be watched: it cannot be read on after a restart", hint=hint)
+        log = _WatchedLog(str(Path(name)), self._history, self._layout, self.scanned, self.files)
+        stack.callback(log.source.close)
+        self._note_lost(log)
+        return log
+
+    def _note_lost(self, log: _WatchedLog) -> None:
+        if log.source.lost:
+            self.lost += 1
+            _log.warning("%s: lines may be missing: the file with them is gone", log.name)
+
+
+class _WatchedLog:
+    """One log, and the file of it that is being read.
+
+    Attributes:
+        file: the number of that file in the history.
+        is_known: whether the history has what was in the log at first: what is read from then on is news.
+    """
+
+    def __init__(
+        self, name: str, history: HistoryFile, layout: Layout, scanned: Scanned, files: dict[int, str]
+    ) -> None:
+        self.name, self._history, self._layout, self._scanned, self._files = name, history, layout, scanned, files
+        saved = history.saved(name)
+        self.is_known = saved is not None
+        self.source = opened_file(name, saved.position.tail if saved else None)
+        position = None if saved is None or self.source.lost else saved.position
+        self.file = 0 if saved is None or position is None else saved.file
+        self._continues = self.file > 0
+        self.follower = LogFollower(self.source, self._reader, scanned, position, text_before(self.source))
+
+    def _reader(self) -> FactReader:
+        if self._continues:
+            self._continues = False
+        else:
+            self.file = self._history.add_file(self.name)
+            self._files[self.file] = self.name
+        return FactReader(self.name, self.file, self._layout, self._scanned)
