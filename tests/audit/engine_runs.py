@@ -18,7 +18,7 @@ from heartwheel.proof.audit import Audit, AuditConfig, Report
 from heartwheel.proof.audit.derived import Row
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_records, until
 from heartwheel.wire.rejects import Reject
-from heartwheel.wire.verdict_rows import ExpirationRow, row_of
+from heartwheel.wire.verdict_rows import row_of
 from heartwheel.wire.verdicts import topic_of
 
 SETTINGS = tuple(name for name in CoordinatorConfig.__slots__ if name != "group_overrides")
@@ -162,8 +162,3 @@ def _undecodable(log: LogBuilder) -> list[Rejected]:
                 rejects = msgspec.json.decode(payload, type=list[Reject])
                 found += [Rejected(reject.partition, reject.offset, reject.cause) for reject in rejects]
     return found
-
-
-def is_expired(row: Row) -> bool:
-    """Tell a row of the expirations topic."""
-    return isinstance(row, ExpirationRow)

@@ -15,7 +15,6 @@ from support.sink import TRIGGER, Sink, started, stopped_for, until, until_batch
 
 pytestmark = pytest.mark.spark
 
-TIMEOUT_S = 8
 STOPPED_S = 12
 
 

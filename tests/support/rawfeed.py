@@ -113,11 +113,6 @@ class RawFeed:
         self._batches = self._encode_all(found[topic].partitions, records_per_batch)
         self._wire = ProduceConnection(bootstrap, self._topic)
 
-    @property
-    def bytes_per_round(self) -> int:
-        """Say how many bytes one beat of every member has, compressed."""
-        return sum(len(batch.data) for batch in self._batches)
-
     def run(
         self,
         *,

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from heartwheel.base.phrases import count
@@ -64,7 +61,7 @@ class OperationsPlugin:
             config.runs,
             partitions_max=max((count for count, _ in config.counts), default=0),
         )
-        pack = partial(_pack, packer=packer, slots=config.slots)
+        pack = partial(pack_operations, packer=packer, slots=config.slots)
         return read_topic(spark, config).coalesce(config.map_tasks).mapInArrow(pack, PACKED)
 
     def advance(self) -> Advance[OperationsConfig, Output]:
@@ -83,10 +80,6 @@ def operations_job(settings: Settings) -> Job[OperationsConfig]:
         CheckpointError: the checkpoint does not fit the configuration.
     """
     return Job(OperationsPlugin(), settings)
-
-
-def _pack(batches: Iterator[pa.RecordBatch], **arguments: Any) -> Iterator[pa.RecordBatch]:
-    return pack_operations(batches, **arguments)
 
 
 def line_of(batch: Progress) -> str:

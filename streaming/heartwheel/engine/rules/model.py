@@ -138,7 +138,6 @@ class Group(msgspec.Struct, omit_defaults=True):
         sync_armed_ms: when that timer was armed, epoch ms.
         store_deadline_ms: when the leader's assignment is stored and the group turns Stable, epoch ms.
         store_armed_ms: when the leader's assignment arrived, epoch ms.
-        store_generation: the generation of that assignment.
         forget_deadline_ms: when an Empty (or unloaded) group is forgotten, epoch ms.
         last_event_ms: effective time of the last event or timer; effective time never goes back.
         partition: the partition of the heartbeat topic it was last seen in, `-1` if none; kept for the shard.
@@ -185,7 +184,6 @@ class Group(msgspec.Struct, omit_defaults=True):
     sync_armed_ms: int = 0
     store_deadline_ms: int = NEVER
     store_armed_ms: int = 0
-    store_generation: int = -1
     forget_deadline_ms: int = NEVER
     last_event_ms: int = 0
     partition: int = -1
