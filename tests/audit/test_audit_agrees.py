@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from audit.engine_runs import Run, audit_config, engine_run
 from coordinator.group_logs import CONFIG as GROUP_CONFIG
 from coordinator.group_logs import logs as group_logs
-from heartwheel.engine.replay.driver import broker_config
-from heartwheel.engine.rules.config import KAFKA_VERSIONS, CoordinatorConfig
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.engine.rules.config import KAFKA_VERSIONS, coordinator_config
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.proof.audit import Report
 from heartwheel.proof.testing import LogBuilder
@@ -111,14 +111,14 @@ def test_p6_who_has_expired_is_refused_by_a_full_shard() -> None:
 @pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
 def test_recorded_requests_are_derived_alike(folder: Path) -> None:
     """Requests that real clients sent to a real broker lead both to the same rows."""
-    meta = json.loads((folder / "meta.json").read_text())
-    config = broker_config(meta["broker_conf"])
-    assert isinstance(config, CoordinatorConfig)
+    meta = read_meta(folder / "meta.json")
+    assert meta.end_ms is not None
+    config = coordinator_config(meta.settings)
     log = LogBuilder()
     for line in (folder / "events.jsonl").read_bytes().splitlines():
         value = json.loads(line)
         log.add(value["t_ms"], decode_event(line))
-    run = engine_run(log, clock_ms=meta["end_ms"], config=config)
+    run = engine_run(log, clock_ms=meta.end_ms, config=config)
     assert run.written
     assert audit_config(config).group_max_size == config.group_max_size
     _is_clean(run.audit(tick_ms=1), run)

@@ -12,10 +12,8 @@ ROOT = Path(__file__).parents[2]
 SOURCES = {"streaming": "heartwheel", "wheel": "timing_wheel", "streaming/beats": "heartwheel_beats"}
 
 FOR_OTHERS = {
-    "heartwheel.engine.replay.driver.broker_config": "tests/recordings name their broker's settings so",
-    "heartwheel.engine.replay.driver.replay": "the rules on recordings, a lane a group",
     "heartwheel.engine.tick.is_tick": "for queries that read a topic with ticks",
-    "heartwheel.engine.replay.log.replay_log": "the rules on a whole log in one call, for the answered logs",
+    "heartwheel.engine.replay.log.replay_log": "the rules on a whole log in one call, for recordings and answered logs",
     "heartwheel.proof.testing.by_group": "the testing kit of those who change a rule",
     "heartwheel.proof.testing.run_rules": "likewise",
     "heartwheel.proof.testing.run_shard": "likewise",

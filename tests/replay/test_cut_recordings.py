@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from heartwheel.engine.replay.driver import replay
+from heartwheel.engine.replay.log import replay_log
 from heartwheel.engine.replay.meta import read_meta
 from heartwheel.engine.replay.recorded import Recorded, decode_line
 from heartwheel.engine.rules.config import CoordinatorConfig
@@ -75,7 +75,7 @@ def _recording(folder: Path) -> Log:
 def _small_log(path: Path) -> Log:
     """Read a small log; what a whole reading decides is Kafka's (`test_answered_logs`)."""
     config, lines = CoordinatorConfig(), path.read_bytes().splitlines()
-    verdicts = replay(lines, config, SMALL_END_MS)
+    verdicts = replay_log(lines, config, SMALL_END_MS)
     decided = [Decided(each.time_ms, each.kind.value, each.group_id, each.member_id) for each in verdicts]
     return Log(lines, decided, EpochConfig(config), SMALL_END_MS)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from heartwheel.engine.replay.driver import Replay, broker_config, replay
+from heartwheel.engine.replay.log import LogReplay, replay_log
 from heartwheel.engine.replay.recorded import decode_line
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.wire.events import RejectedError
@@ -38,7 +38,7 @@ def _ask(t_ms: int, kind: str, who: str, generation: int, error: str = "NONE", *
 
 
 def _said(requests: list[dict[str, Any]], until_ms: int) -> list[str]:
-    verdicts = replay([json.dumps(r).encode() for r in requests], CONFIG, until_ms)
+    verdicts = replay_log([json.dumps(r).encode() for r in requests], CONFIG, until_ms)
     return [f"{v.time_ms} {v.kind.value} {v.member_id or v.generation_id}" for v in verdicts]
 
 
@@ -119,7 +119,7 @@ def test_request_that_is_refused_as_invalid_is_skipped() -> None:
 @pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"type":"heartbeat","group_id":"g","member_id":"m"}'])
 def test_bad_line_is_refused_and_the_replay_goes_on(line: bytes) -> None:
     """A line that cannot be read is refused by itself; the next one counts."""
-    run = Replay(CONFIG)
+    run = LogReplay(CONFIG)
     with pytest.raises(RejectedError):
         run.feed(line)
     run.feed(json.dumps({"t_ms": 5, "group_id": "g", "member_id": "m"}).encode())
@@ -128,16 +128,10 @@ def test_bad_line_is_refused_and_the_replay_goes_on(line: bytes) -> None:
 
 def test_verdicts_come_in_the_order_of_time() -> None:
     """Groups take turns in the output by time, though each is run by itself."""
-    run = Replay(CONFIG)
+    run = LogReplay(CONFIG)
     for t_ms, group in ((0, "b"), (10, "a"), (30_000, "a")):
         run.feed(json.dumps({"t_ms": t_ms, "group_id": group, "member_id": "m", "session_timeout_ms": 20_000}).encode())
-    times = [verdict.time_ms for verdict in run.finish(60_000)]
+    verdicts = run.finish(60_000)
+    times = [verdict.time_ms for verdict in verdicts]
     assert times == sorted(times)
-    assert len({verdict.group_id for verdict in run.finish(60_000)}) == 2
-
-
-def test_broker_settings_by_kafkas_names() -> None:
-    """A broker's settings are taken over by name; one that does not exist is an error."""
-    assert broker_config({"group.max.size": 3}).group_max_size == 3
-    with pytest.raises(TypeError, match="group_maximum"):
-        broker_config({"group.maximum": 3})
+    assert len({verdict.group_id for verdict in verdicts}) == 2

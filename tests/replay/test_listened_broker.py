@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from heartwheel.engine.replay.driver import replay
+from heartwheel.engine.replay.log import replay_log
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.listened_broker import CONFIG, listened
 
@@ -34,6 +34,6 @@ def test_verdicts_of_a_broker_are_found_in_its_log(seed: int, late_share: float)
     """Every verdict of a broker that was listened to, and no other, even if a third of its joins are logged late."""
     lines, verdicts, told_ms = listened(seed, late_share)
     until_ms = told_ms - TOLERANCE_MS
-    told = [verdict for verdict in replay(lines, CONFIG, told_ms) if verdict.time_ms < until_ms]
+    told = [verdict for verdict in replay_log(lines, CONFIG, told_ms) if verdict.time_ms < until_ms]
     assert told
     assert _differences([verdict for verdict in verdicts if verdict.time_ms < until_ms], told) == ([], [])

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.engine.replay.driver import replay
 from heartwheel.engine.replay.log import LogReplay, replay_log
-from heartwheel.engine.replay.meta import read_meta
 from heartwheel.engine.replay.output import encode_verdict
 from heartwheel.engine.replay.snapshot import ReplaySnapshotError
-from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
+from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.proof.testing import LogBuilder, by_group, run_shard
 from heartwheel.wire.events import RejectedError
 from support.heartbeat_logs import CONFIG, T0, beating_logs, cuts_of, heartbeat_logs
@@ -94,20 +92,6 @@ def test_p3_log_cut_in_time_is_told_piece_by_piece(log: LogBuilder, data: st.Dat
     # The end is the newest line, or the moment if that is later.
     until_ms = max([T0 - 1, *moments, *(json.loads(line)["t_ms"] for line in lines)]) + data.draw(st.integers(0, LATER))
     assert told + run.finish(until_ms) == replay_log(lines, CONFIG, until_ms)
-
-
-@pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
-def test_recordings_replay_as_their_lanes_do(folder: Path) -> None:
-    """Groups with recorded answers get the verdicts of the replay that weighs answers, also after a cut."""
-    meta, lines = read_meta(folder / "meta.json"), (folder / "events.jsonl").read_bytes().splitlines()
-    config = coordinator_config(meta.settings)
-    run = LogReplay(config)
-    for number, line in enumerate(lines):
-        if number % 50 == 17:
-            assert run.settle(json.loads(line)["t_ms"] - 1) == []
-            run = LogReplay(config, snapshot=run.snapshot())
-        run.feed(line)
-    assert run.finish(meta.end_ms) == replay(lines, config, meta.end_ms)
 
 
 def test_answers_of_one_group_do_not_touch_another() -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from heartwheel.engine.replay.driver import Replay, broker_config, replay
+from heartwheel.engine.replay.log import LogReplay, replay_log
+from heartwheel.engine.replay.meta import read_meta
+from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
 from heartwheel.wire.verdicts import Verdict
 
 RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings").glob("*/meta.json"))
@@ -17,9 +19,11 @@ TOLERANCE_MS = 50
 every_recording = pytest.mark.parametrize("folder", RECORDINGS, ids=lambda folder: folder.name)
 
 
-def _meta(folder: Path) -> dict[str, Any]:
-    meta: dict[str, Any] = json.loads((folder / "meta.json").read_text())
-    return meta
+def _broker_of(folder: Path) -> tuple[CoordinatorConfig, int]:
+    """Give the broker's settings, and when the recording ended, epoch ms."""
+    meta = read_meta(folder / "meta.json")
+    assert meta.end_ms is not None
+    return coordinator_config(meta.settings), meta.end_ms
 
 
 def _lines(folder: Path) -> list[bytes]:
@@ -61,33 +65,29 @@ def test_there_are_recordings() -> None:
 @every_recording
 def test_recording_agrees(folder: Path) -> None:
     """Every verdict of the broker is ours, and none of ours is not the broker's."""
-    meta = _meta(folder)
-    verdicts = replay(_lines(folder), broker_config(meta["broker_conf"]), meta["end_ms"])
-    assert _differences(_decided(folder), verdicts) == ([], [])
+    assert _differences(_decided(folder), replay_log(_lines(folder), *_broker_of(folder))) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["kill-one", "never-rejoins", "static-back-in-time"])
 def test_rules_agree_word_by_word_and_without_answers(name: str) -> None:
     """Where nothing is ambiguous the rules need no answer, and say the broker's own words in its order."""
     folder = next(folder for folder in RECORDINGS if folder.name == name)
-    meta = _meta(folder)
     asked = [json.loads(line) for line in _lines(folder)]
     for request in asked:
         for answer in ("error", "answer_ms", "response_generation_id", "leader", "members"):
             request.pop(answer, None)
-    verdicts = replay([json.dumps(r).encode() for r in asked], broker_config(meta["broker_conf"]), meta["end_ms"])
+    verdicts = replay_log([json.dumps(r).encode() for r in asked], *_broker_of(folder))
     assert [(v.kind.value, v.reason) for v in verdicts] == [(d["kind"], d["reason"]) for d in _decided(folder)]
 
 
 @every_recording
 def test_replay_is_resumed_without_a_trace(folder: Path) -> None:
     """A replay that is cut anywhere and resumed from what it wrote down ends with the same verdicts."""
-    meta, lines = _meta(folder), _lines(folder)
-    config = broker_config(meta["broker_conf"])
-    whole = replay(lines, config, meta["end_ms"])
-    run = Replay(config)
+    lines, (config, end_ms) = _lines(folder), _broker_of(folder)
+    run = LogReplay(config)
     for number, line in enumerate(lines):
         if number % 97 == 0:
-            run = Replay(config, run.snapshot())
+            assert run.settle(json.loads(line)["t_ms"] - 1) == []  # later answers may change what they show
+            run = LogReplay(config, snapshot=run.snapshot())
         run.feed(line)
-    assert run.finish(meta["end_ms"]) == whole
+    assert run.finish(end_ms) == replay_log(lines, config, end_ms)
