@@ -13,7 +13,8 @@ from heartwheel.readers.canary.members import CanaryMembers
 from heartwheel.readers.canary.plan import plan_of
 from heartwheel.readers.live.trouble import GroupsInTrouble, Trouble, TroubledGroup, TroubleKind
 from heartwheel.readers.metrics import Metrics
-from heartwheel.readers.metrics.catalogue import CATALOGUE
+from heartwheel.readers.metrics.catalogue import CATALOGUE, LOGS, SECTIONS
+from heartwheel.readers.metrics.log_metrics import LogFigures, LogMetrics
 from heartwheel.readers.metrics.metric import Metric, MetricKind
 from heartwheel.readers.metrics.reference import page_with_reference
 from heartwheel.settings import Settings
@@ -46,6 +47,27 @@ def _troubled(*, known: bool) -> GroupsInTrouble:
     return GroupsInTrouble(known=known, count=1, sentence="1 group in trouble", groups=[group])
 
 
+def watcher() -> bytes:
+    """Write the metrics of a watcher that has seen everything."""
+    ignored = dict.fromkeys(("forged", "unreadable", "unknown", "too_long"), 1)
+    figures = LogFigures(9, 3, ignored, lost=1, behind_bytes=7, newest_ms=1, history_bytes=4_096)
+    of = LogMetrics(Settings(), figures=lambda: figures, troubles=lambda: _troubled(known=True))
+    of.apply(topic_rows(expired("orders", "a"), begun("orders"), joined("orders", "a")), ["orders"])
+    return of.text("text/plain")[0]
+
+
+def told(text: bytes) -> dict[str, tuple[str, str, set[str]]]:
+    """Read the kind, help and labels of each metric of ours."""
+    found = {}
+    for family in parsed(text.decode()):
+        if family.name.startswith(STANDARD):
+            continue
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
+        found[name] = (family.type, family.documentation, labels)
+    return found
+
+
 def test_groups_in_trouble_are_told_only_while_they_are_known() -> None:
     """A group in trouble has a series of each trouble; once the job is dead there is none, and no 0 that looks fine."""
     of, known = Metrics(Settings()), True
@@ -59,14 +81,12 @@ def test_groups_in_trouble_are_told_only_while_they_are_known() -> None:
 
 def test_what_is_told_is_in_the_catalogue_and_the_other_way_round() -> None:
     """Every name, kind, help and label that Prometheus gets stands in the catalogue, and none of it is missing."""
-    found = {}
-    for family in parsed(full().text()[0].decode()):
-        if family.name.startswith(STANDARD):
-            continue
-        name = f"{family.name}_total" if family.type == "counter" else family.name
-        labels = {label for sample in family.samples for label in sample.labels} - {"le"}
-        found[name] = (family.type, family.documentation, labels)
-    assert found == {metric.name: (metric.kind.value, metric.help, set(metric.labels)) for metric in CATALOGUE}
+    catalogue = {metric.name: (metric.kind.value, metric.help, set(metric.labels)) for metric in CATALOGUE}
+    of_logs = {metric.name for metric in SECTIONS[LOGS]}
+    assert told(full().text()[0]) == {name: told for name, told in catalogue.items() if name not in of_logs}
+    of_watcher = told(watcher())
+    assert of_watcher == {name: catalogue[name] for name in of_watcher}
+    assert of_logs <= of_watcher.keys()
 
 
 def test_no_name_stands_for_two_metrics() -> None:

@@ -98,12 +98,13 @@ class GroupsInTrouble(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def groups_in_trouble(
-    picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False, known: bool = True
+    picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = False, known: bool = True, present: bool = False
 ) -> GroupsInTrouble:
     """Return the groups that are in trouble; hold the picture's lock during that.
 
     Args:
         known: whether an engine processes the groups at that moment.
+        present: whether the troubles that a broker's log had at any time do not count.
     """
     entries = {name: each for name, each in picture.groups.entries.items() if canary or not picture.is_canary(name)}
     if known and not entries and not picture.log:
@@ -111,7 +112,7 @@ def groups_in_trouble(
     found = [
         TroubledGroup(group_id=name, troubles=troubles)
         for name, entry in entries.items()
-        if (troubles := list(troubles_of(entry, rule, now_ms=now_ms)))
+        if (troubles := list(troubles_of(entry, rule, now_ms=now_ms, present=present)))
     ]
     found.sort(key=lambda each: (*worst_of(each.troubles), each.group_id))
     return GroupsInTrouble(
@@ -132,9 +133,13 @@ def worst_of(troubles: Sequence[Trouble]) -> tuple[int, int]:
     return (kinds.index(troubles[0].kind), -troubles[0].count) if troubles else (len(kinds), 0)
 
 
-def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Iterator[Trouble]:
-    """Yield the problems of a group, the worst first."""
-    if entry.logged_troubles is not None:
+def troubles_of(entry: GroupEntry, rule: StormRule, *, now_ms: int, present: bool = False) -> Iterator[Trouble]:
+    """Yield the problems of a group, the worst first.
+
+    Args:
+        present: whether those that a broker's log had at any time do not count.
+    """
+    if entry.logged_troubles is not None and not present:
         yield from entry.logged_troubles
         return
     late = [each for each in entry.expirations if each.deadline_ms >= now_ms - WINDOW_MS]

@@ -8,6 +8,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry
 
+from heartwheel.readers.live.picture import CANARY_PREFIX
 from heartwheel.readers.live.seen import Seen
 from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.metrics.catalogue import verdicts as about_verdicts
@@ -39,20 +40,31 @@ class VerdictCounters:
 
     Args:
         groups_max: groups that get a label of their own.
-        objective_ms: how late an expiration should be known at most, ms.
+        objective_ms: how late an expiration should be known at most, ms; `None` for verdicts of brokers' logs, which do
+            not show how late they were known.
         canary_prefix: the prefix of the canary's group ids.
         since_ms: verdicts that were appended before are not counted, epoch ms.
     """
 
     def __init__(
-        self, registry: CollectorRegistry, *, groups_max: int, objective_ms: int, canary_prefix: str, since_ms: int
+        self,
+        registry: CollectorRegistry,
+        *,
+        groups_max: int,
+        objective_ms: int | None,
+        canary_prefix: str = CANARY_PREFIX,
+        since_ms: int = 0,
     ) -> None:
         self._canary_prefix, self._since_ms = canary_prefix, since_ms
         self._labels = GroupLabels(groups_max)
         self._seen = Seen(_IDS_MAX)
         self._expirations = counter(about_verdicts.EXPIRATIONS, registry, values=ENGINE_REASONS)
         self._group_expirations = counter(about_verdicts.GROUP_EXPIRATIONS, registry)
-        self._lateness = histogram(about_verdicts.LATENESS, registry, buckets=lateness_buckets(objective_ms))
+        self._lateness = (
+            None
+            if objective_ms is None
+            else histogram(about_verdicts.LATENESS, registry, buckets=lateness_buckets(objective_ms))
+        )
         self._rebalances = counter(about_verdicts.REBALANCES, registry, values=Cause)
         self._group_rebalances = counter(about_verdicts.GROUP_REBALANCES, registry)
         self._durations = histogram(about_verdicts.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
@@ -69,7 +81,8 @@ class VerdictCounters:
                 if isinstance(row, ExpirationRow):
                     reasons[row.reason] += 1
                     groups[row.group_id] += 1
-                    self._lateness.observe(max(0, each.append_ms - row.deadline_ms) / 1000)
+                    if self._lateness is not None:
+                        self._lateness.observe(max(0, each.append_ms - row.deadline_ms) / 1000)
                 else:
                     self._triggered(row)
         for reason, count in reasons.items():

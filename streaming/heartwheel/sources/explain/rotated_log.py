@@ -110,6 +110,15 @@ class RotatedLog:
         """Return a position in the file that is read."""
         return TailPosition(os.fstat(self._file.fileno()).st_ino, offset, self.head)
 
+    def behind(self) -> int:
+        """Return how many bytes there are to read, in this file and in the log; files between them do not count."""
+        try:
+            here, now = os.fstat(self._file.fileno()), self._path.stat()
+        except (OSError, ValueError):
+            return 0
+        rest = 0 if isinstance(self._file, gzip.GzipFile) else max(0, here.st_size - self.at)
+        return rest if now.st_ino == here.st_ino else rest + now.st_size
+
     def close(self) -> None:
         """Close the file."""
         self._file.close()

@@ -14,14 +14,17 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.trouble import GroupsInTrouble, groups_in_trouble
+from heartwheel.readers.metrics.log_metrics import LogFigures, LogMetrics
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.follow import POLL_MS
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.page import LogPage
+from heartwheel.sources.explain.shown import rows_of_log
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.watched_logs import WatchedLogs
-from heartwheel.wire.explained import ExplainedEvent
+from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _TRIM_EVERY_S: Final = 60.0
 
@@ -42,6 +45,7 @@ class Watcher:
 
     def __init__(self, settings: Settings, names: Sequence[str], zone: LocalZone) -> None:
         self._settings, self._names, self._zone = settings, list(dict.fromkeys(names)), zone
+        self._storm = StormRule(settings.dashboard.storm_rebalances, settings.dashboard.storm_window_ms)
         self._stopping = threading.Event()
         self._trimmed_s = -_TRIM_EVERY_S
         self._stack = contextlib.ExitStack()
@@ -52,7 +56,8 @@ class Watcher:
             self._history = stack.enter_context(HistoryFile(Path(wanted.history_file), writes=True))
             self._logs = stack.enter_context(WatchedLogs(self._names, self._history, self._zone))
             rows_max = self._settings.dashboard.expirations_max
-            self._page = LogPage(self._settings, self._names, rows_max=rows_max)
+            self._metrics = LogMetrics(self._settings, figures=self._figures, troubles=self._troubles)
+            self._page = LogPage(self._settings, self._names, rows_max=rows_max, metrics=self._metrics.text)
             self._page.picture.log_is_behind = True
             stack.enter_context(self._page)
             self._stack = stack.pop_all()
@@ -76,15 +81,20 @@ class Watcher:
         Raises:
             HeartwheelError: the history cannot be written, or the page has ended by itself.
         """
+        reported = self._reported()
         self._catch_up()
         live = self._live_events()
-        for events, _ in live.kept(0):
+        for events, is_news in live.kept(reported):
             self._show(events)
+            if is_news:
+                self._report(events)
         self._page.picture.log_is_behind = False
         while not self._stopping.is_set():
             read = self._logs.read()
             live.add(read.facts, read.newest)
-            self._show(live.ready())
+            events = live.ready()
+            self._show(events)
+            self._report(events)
             self._trim()
             if not self._page.running:
                 raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
@@ -98,17 +108,48 @@ class Watcher:
             self._trim()
 
     def _live_events(self) -> LiveEvents:
-        dashboard = self._settings.dashboard
         return LiveEvents(
             self._history,
             self._logs.files,
             logs=len(self._names),
-            storm=StormRule(dashboard.storm_rebalances, dashboard.storm_window_ms),
+            storm=self._storm,
             facts_max=self._settings.watch.page_events_max,
         )
 
     def _show(self, events: Sequence[ExplainedEvent]) -> None:
         self._page.take(events, self._logs.scanned, follows=True)
+
+    def _reported(self) -> int:
+        """Return the number of the newest fact that counts as reported: at a start, all that the history has."""
+        return self._history.newest
+
+    def _report(self, events: Sequence[ExplainedEvent]) -> None:
+        """Count news in the metrics."""
+        rows = list(rows_of_log(events))
+        self._metrics.apply(rows, [event.group_id for event in events if event.kind is Happened.STORM])
+
+    def _troubles(self) -> GroupsInTrouble:
+        picture = self._page.picture
+        known = picture.log_tells and not picture.log_is_behind
+        with picture.lock:
+            return groups_in_trouble(picture, self._storm, now_ms=wall_ms(), known=known, present=True)
+
+    def _figures(self) -> LogFigures:
+        scanned = self._logs.scanned
+        return LogFigures(
+            lines=scanned.lines,
+            coordinator_lines=scanned.coordinator_lines,
+            ignored={
+                "forged": scanned.suspicious,
+                "unreadable": scanned.unreadable,
+                "unknown": scanned.unknown_lines,
+                "too_long": scanned.too_long,
+            },
+            lost=self._logs.lost,
+            behind_bytes=self._logs.behind(),
+            newest_ms=scanned.last_ms,
+            history_bytes=self._history.path.stat().st_size,
+        )
 
     def _trim(self) -> None:
         now_s = time.monotonic()

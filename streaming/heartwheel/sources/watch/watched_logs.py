@@ -96,6 +96,10 @@ class WatchedLogs:
             self.save(facts)
         return ReadFacts([fact for fact, _ in facts], self._newest, size)
 
+    def behind(self) -> int:
+        """Return how many bytes of the logs are not read yet; from any thread."""
+        return sum(log.source.behind() for log in self._logs.values())
+
     def save(self, facts: Sequence[tuple[Fact, bool]] = ()) -> None:
         """Save facts, and how far each log was read."""
         positions = {name: SavedLog(log.file, log.follower.position()) for name, log in self._logs.items()}
