@@ -54,17 +54,6 @@ class Alive(NamedTuple):
     clamped: int
 
 
-def stepping_back(log: BatchLog, route: Route) -> Rows:
-    """Return the groups with a record that has an earlier time than the one before it; effective times never have."""
-    if (log.append_ms[1:] >= log.append_ms[:-1]).all():
-        return np.empty(0, np.intp)
-    group = route.group[log.entry]
-    order = np.argsort(group, kind="stable")
-    group, time = group[order], log.append_ms[order]
-    found: Rows = group[1:][(group[1:] == group[:-1]) & (time[1:] < time[:-1])]
-    return found
-
-
 def mark_busy(
     log: BatchLog, route: Route, members: Table, groups: Table, member_deadline: Ints, group_deadline: Ints
 ) -> None:

@@ -32,7 +32,7 @@ from heartwheel.engine.shard.admission import Admission
 from heartwheel.engine.shard.arrivals import ArrivingCrowd, take_out
 from heartwheel.engine.shard.batch import Batch, BatchResult
 from heartwheel.engine.shard.codec import ShardState, decode_state, encode_state, new_state
-from heartwheel.engine.shard.fast_path import Route, keep_alive, mark_busy, stepping_back
+from heartwheel.engine.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.engine.shard.figures import ShardFigures
 from heartwheel.engine.shard.group_runner import GroupRunner
 from heartwheel.engine.shard.group_times import GroupTimes
@@ -53,7 +53,6 @@ from heartwheel.wire.verdicts import Verdict
 from timing_wheel import TIME_MS_MAX
 
 Ints = NDArray[np.int64]
-Rows = NDArray[np.intp]
 
 
 class Shard:
@@ -220,28 +219,6 @@ class Shard:
         batch.counts["heartbeats_forgotten"] += self._heartbeats.forgotten
         return self._end(batch, outages)
 
-    def apply_apart(self, packs: Sequence[Pack]) -> BatchResult:
-        """Apply records of groups whose times are independent of each other, as a replay has them.
-
-        Timers fire only as far as a group's own records prove that time has passed; `advance` fires the others.
-
-        Args:
-            packs: the records; if a group's times go back, it is left to the rules, which raise them.
-        """
-        batch = self._begin()
-        log = BatchLog(packs, self._heartbeats)
-        batch.counts["records"] += len(log)
-        route = self._router.route(log)
-        times = np.full(self._groups.rows, UNKNOWN_MS, np.int64)
-        self._apply_log(log, route, times, times, batch, by_rules=stepping_back(log, route))
-        return self._end(batch, [])
-
-    def advance(self, clock_ms: int) -> BatchResult:
-        """Fire what is due in every group, epoch ms; this is the other half of `apply_apart`."""
-        batch = self._begin()
-        self._runner.fire(clock_ms, np.full(self._groups.rows, clock_ms, np.int64), batch)
-        return self._end(batch, [])
-
     def _without_untimed(self, pack: Pack, batch: Batch) -> list[Pack]:
         """Remove records before the first append time of their partition, because their time is unknown.
 
@@ -368,16 +345,12 @@ class Shard:
         self._pending.find_forgotten()
         return bool(paid)
 
-    def _apply_log(
-        self, log: BatchLog, route: Route, times: Ints, reached: Ints, batch: Batch, *, by_rules: Rows | None = None
-    ) -> None:
+    def _apply_log(self, log: BatchLog, route: Route, times: Ints, reached: Ints, batch: Batch) -> None:
         if not self._wheel.clock_ms:
             # A new wheel starts at the log's time, so that its first deadlines are filed on fine levels.
             self._wheel.advance(max(0, int(log.append_ms.min())))
         batch.counts["records_astray"] += self._router.count_strays(log, route.group)
         arriving = take_out(log, route, self._groups)
-        if by_rules is not None:
-            route.busy[by_rules] = True
         mark_busy(
             log,
             route,
