@@ -37,8 +37,6 @@ class OversizedBatch(NamedTuple):
     """Where a record batch is that was not read, as it unpacks to more than `UNPACKED_BYTES_MAX`.
 
     Args:
-        first_offset: of its first record.
-        last_offset: of its last record.
         append_ms: the append time of all of them, epoch ms, on a topic that keeps the broker's.
     """
 

@@ -48,7 +48,6 @@ class BatchStamp(NamedTuple):
     """What the records of a batch have in common.
 
     Args:
-        base_offset: offset of the first.
         first_ms: create time of the first, epoch ms.
         append_ms: append time of all, epoch ms; `None` if the topic keeps create times.
     """
@@ -63,7 +62,6 @@ def read_records(data: bytes, count: int, stamp: BatchStamp, *, headers: bool) -
 
     Args:
         data: they alone, unpacked.
-        stamp: what they have in common.
 
     Raises:
         CorruptRecordError: a length is invalid, or the records differ in number or length from their header.

@@ -113,7 +113,6 @@ def operations_topics(
     """Describe the topics of the job of delayed operations; the rejects topic is that of the engine.
 
     Args:
-        outcomes: what the topic of outcomes is called.
         rejects: what the topic of records that could not be used is called.
         partitions: partitions of requests and outcomes.
         replication_factor: replicas of each; -1 leaves that to the cluster.

@@ -135,7 +135,6 @@ def count_partitions(
     """Count the partitions of a topic; 0 if it does not exist.
 
     Args:
-        name: the topic.
         properties: Kafka client properties in dotted style.
 
     Raises:

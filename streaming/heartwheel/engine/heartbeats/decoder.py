@@ -59,7 +59,6 @@ class Decoder:
     """Decodes values, each distinct one once for as long as it is remembered.
 
     Args:
-        remembered_max: how many values are remembered.
         feeds: the feeds whose times are believed.
     """
 

@@ -21,7 +21,6 @@ class Watched(msgspec.Struct, kw_only=True, omit_defaults=True):
     Args:
         condition: `keys`, `offsets` or `from_bytes`.
         lacking: the keys that are not completed yet; for `offsets` and `keys`.
-        needs_all: whether it needs all of its keys.
         offsets: the required offset of each partition; for `offsets`.
         from_bytes: the position from which each partition is read, bytes; for `from_bytes`.
         bytes_min: the least number of bytes that completes a fetch.
@@ -102,7 +101,6 @@ def ended(
 
     Args:
         watermarks: the high watermarks at that time.
-        completed_by: the key that completed it.
     """
     available = None
     if operation.condition == "from_bytes":

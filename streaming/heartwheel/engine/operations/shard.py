@@ -39,7 +39,6 @@ class Refused(NamedTuple):
     """One record that could not be applied.
 
     Args:
-        entry: the record.
         everywhere: whether every shard was sent it, so that only one of them should report it.
     """
 

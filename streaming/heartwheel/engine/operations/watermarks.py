@@ -59,7 +59,6 @@ class Watermarks:
         """Set a high watermark. A lower one than the known one leaves that unchanged, and counts as a report of it.
 
         Args:
-            key: the partition.
             offset: the high watermark.
             size_bytes: bytes before it; `None` leaves the known number unchanged.
             now_ms: effective time of the record, epoch ms.
@@ -80,11 +79,7 @@ class Watermarks:
         return True
 
     def known_at(self, keys: Iterable[str], watched_ms: int) -> Partitions[str]:
-        """Return the high watermarks that an operation uses.
-
-        Args:
-            keys: its partitions.
-        """
+        """Return the high watermarks that an operation uses."""
         partitions: Partitions[str] = Partitions()
         for key in keys:
             watermark = self._watermarks.get(key)

@@ -123,7 +123,6 @@ def what_if_revocations(
     """Evaluate rebalance timeouts on the revocations of a log.
 
     Args:
-        revocations: those of the log.
         verdicts: what the coordinator decided on it, in the order of time.
         end_ms: the clock at the end of the log, epoch ms.
     """

@@ -26,7 +26,6 @@ class _Members:
 
     Args:
         signs: every line of the log.
-        members: their numbers.
         at_least_ms: silences that are shorter are not kept, ms.
 
     Attributes:

@@ -39,7 +39,6 @@ class Context(Speaker):
     """One group, its members' bookkeeping, its timers, and the present moment.
 
     Args:
-        group: the state.
         config: bounds and delays.
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """

@@ -61,7 +61,6 @@ class Member(msgspec.Struct, omit_defaults=True):
     """One member of a group, or one pending member that only has its id (KIP-394).
 
     Args:
-        member_id: the id from the coordinator.
         seq: position in the order in which the members of the group joined.
         group_instance_id: the instance id of a static member, else `None`.
         session_timeout_ms: how long the member may be silent, ms; 0 while that is unknown, and no session runs.
@@ -150,8 +149,6 @@ class Group(msgspec.Struct, omit_defaults=True):
         unseen_until_ms: until when a static member may exist that such a source has not seen, epoch ms.
         triggered_generation: the generation at which a rebalance of a loaded group was last triggered.
         stored_generation: generation of the record that a coordinator would read at a load.
-        stored_leader: leader of that record.
-        stored_protocol_name: protocol of that record.
         departed: members of that record that have left or changed since, as they were in the record.
         loaded_ms: effective time of its last load, epoch ms.
         loads: the number of loads in that millisecond.
@@ -211,7 +208,6 @@ def postponed_by(renewed_ms: int, member: Member, now_ms: int) -> int | None:
 
     Args:
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms.
-        member: the member with its timer.
         now_ms: when the timer runs out, epoch ms.
 
     Returns:

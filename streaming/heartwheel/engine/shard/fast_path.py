@@ -44,8 +44,7 @@ class Alive(NamedTuple):
     Args:
         rows: intp (n,), the members' rows, each once.
         seen_ms: int64 (n,), effective time of their newest record.
-        records: the number of records that were handled.
-        clamped: the number of those whose time was raised, because their group's time never goes back.
+        clamped: the number of records whose time was raised, because their group's time never goes back.
     """
 
     rows: Rows

@@ -238,9 +238,6 @@ def _changes_coordinator(
     expires in that time.
 
     Args:
-        event: an event of a feed.
-        source: the feed's source.
-        loaded: the group.
         sources: the sources of its records; that of its newest coordinator is last.
         relayed: as in `GroupRunner.apply`.
     """

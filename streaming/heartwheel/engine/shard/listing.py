@@ -84,7 +84,6 @@ def rebalancing(groups: Table, members: Table, loader: GroupLoader, most: int, n
     """Return the groups that rebalance.
 
     Args:
-        loader: loads them.
         most: the most groups to list.
         names_max: the most members of each to list.
     """

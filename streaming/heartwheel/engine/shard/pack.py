@@ -128,7 +128,6 @@ def select(pack: Pack, records: NDArray[np.bool_]) -> Pack:
     """Return some records of a pack, in their order, with their values.
 
     Args:
-        pack: the records.
         records: (records,), the records; at least one.
     """
     used, entry = np.unique(pack.entry[records], return_inverse=True)

@@ -27,7 +27,6 @@ def write_timers(wheel: TimingWheel, members: Columns, groups: Columns) -> bytes
 
     Args:
         members: the columns of the member table; `seen_ms` is removed from it.
-        groups: the columns of the group table.
     """
     taken = wheel.snapshot()
     seen = members.pop("seen_ms")
@@ -75,7 +74,6 @@ def read_timers(data: bytes, members: Columns) -> TimingWheel:
     """Decode what `write_timers` returned, and return the wheel.
 
     Args:
-        data: the section.
         members: the other columns of the member table; `seen_ms` is added to it.
 
     Raises:

@@ -154,7 +154,6 @@ class LogTime(msgspec.Struct):
         """Add the readings of a batch.
 
         Args:
-            readings: the readings of all tasks.
             outage_min_ms: shortest gap that may be an outage, ms.
             counts: the present and former partition counts of the topic that are known from elsewhere, ascending.
             partitions_max: the most partitions that a tick may name; `None` for any number. Any client that may write

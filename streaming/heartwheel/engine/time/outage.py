@@ -67,7 +67,6 @@ class TickSeen(msgspec.Struct, frozen=True, array_like=True):
     Args:
         at_ms: its effective time, epoch ms.
         append_ms: its own append time, epoch ms; less than `at_ms` where append times stepped back.
-        run: the run of the ticker.
         mono_ms: the ticker's monotonic clock, ms.
     """
 
@@ -155,7 +154,6 @@ def kind_of(gap: PartitionGap, before: TickSeen, after: TickSeen) -> OutageKind:
     """Return the kind of an outage: if the ticker measured far less time than the broker's clock, that clock jumped.
 
     Args:
-        gap: the outage.
         before: the last tick before it of a run that outlived it.
         after: the newest tick of that run that was read. The first one after the gap would not do, because it may have
             been sent before the gap.

@@ -32,7 +32,6 @@ class Reading(msgspec.Struct, array_like=True):
     """What one task has read from one partition in a batch.
 
     Args:
-        first_offset: offset of the first record.
         first_ms: append time of the first record that has one, epoch ms; `UNTIMED_MS` if none has.
         last_ms: effective time of the last record, epoch ms: the greatest append time of all.
         last_append_ms: append time of the last record itself, epoch ms.
@@ -96,7 +95,6 @@ class ReadingsBuilder:
         """Add the next records of a partition.
 
         Args:
-            first_offset: offset of the first of these records.
             append_ms: int64 (records,), their append times, epoch ms, `UNTIMED_MS` without one; at least one record.
             tick_rows: the indices of those that are ticks, ascending.
 
@@ -164,8 +162,6 @@ class ReadingsBuilder:
         """Add a mark of a feed.
 
         Args:
-            partition: the partition in which it was read.
-            mark: a mark of a trusted feed.
             at_ms: its effective time, epoch ms.
             append_ms: its own append time, epoch ms.
         """

@@ -30,11 +30,7 @@ class Status(enum.StrEnum):
 
 
 class DoctorCheck(NamedTuple):
-    """A check and its result.
-
-    Args:
-        status: the rating.
-    """
+    """A check and its result."""
 
     name: str
     status: Status

@@ -67,7 +67,6 @@ def run_real(
 
     Args:
         settings: with `REAL_DEFAULTS` beneath.
-        spark_jars: of Spark's connector.
         duration_ms: how long consumers are acted on; `None` until stopped.
         restarts: how often the broker is stopped and started meanwhile.
 

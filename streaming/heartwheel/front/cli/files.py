@@ -23,9 +23,6 @@ def read_file(path: Path) -> bytes:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file atomically: it is complete, or does not exist.
 
-    Args:
-        data: its content.
-
     Raises:
         HeartwheelError: it cannot be written.
     """

@@ -32,7 +32,6 @@ def rate_kafka_version(versions: Mapping[int, str], *, configured: str) -> Docto
 
     Args:
         versions: `4.3` or `4.4`, by the broker's id.
-        configured: the setting.
     """
     others = [str(broker) for broker in sorted(versions) if versions[broker] != configured]
     if not others:

@@ -29,7 +29,6 @@ class Cast(msgspec.Struct, frozen=True):
     """The groups of a demo.
 
     Args:
-        topic: what all of them read.
         groups: protocol by group id.
         members: consumers of each group at the start.
         session_timeout_ms: of classic consumers.

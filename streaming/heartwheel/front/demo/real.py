@@ -45,7 +45,6 @@ class RealDemo:
         settings: the checked configuration; its broker is the running one, and its feeds name the demo's tap.
         folder: where everything goes.
         broker: with its request log on.
-        cast: the consumers.
         jars: the Kafka connector's.
         duration_ms: how long consumers are acted on; `None` until stopped.
         restarts: how often the broker is stopped and started meanwhile.

@@ -53,9 +53,6 @@ def class_archive_file(jars: Sequence[Path], *names: str) -> Path:
 def new_class_archive(file: Path) -> Iterator[Path]:
     """Give the path at which a JVM is to write an archive, in a private folder; then move it to its place.
 
-    Args:
-        file: where it is kept.
-
     Raises:
         OSError: there is none at the end of the block, or it cannot be moved.
     """

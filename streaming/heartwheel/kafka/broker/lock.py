@@ -42,7 +42,6 @@ def resolve(
     """Resolve coordinates to jars with their sizes and hashes.
 
     Args:
-        set_name: the set that they are locked for.
         coordinates: `group:artifact:version` each.
         transitive: whether to take what they depend on as well.
         without: artifacts to leave out.

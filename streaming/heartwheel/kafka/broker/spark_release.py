@@ -43,7 +43,6 @@ def connector_set(set_names: Iterable[str], version: str) -> str:
     A patch release and a vendor's build, as `4.0.1-amzn-0`, take the set of their minor release.
 
     Args:
-        set_names: all sets of the lock.
         version: from `installed_spark`.
 
     Raises:

@@ -107,10 +107,6 @@ class Audit:
         """Record offsets of the heartbeat topic that could not be read because their batch unpacks to too much.
 
         The audit believes what the job says about these records.
-
-        Args:
-            first: the first offset.
-            last: the last offset.
         """
         known = self._state.unread.setdefault(partition, [])
         if (first, last) not in known:

@@ -39,7 +39,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """One fault.
 
     Args:
-        kind: what is wrong.
         topic: the topic of its row: `expirations`, `triggers` or `rejects`; `heartbeats` for a missing verdict or
             reject.
         partition: partition of that row or record; -1 for a missing verdict, which comes from many records.
@@ -80,7 +79,6 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         clamped: records whose append time is before that of an earlier record of their partition.
         unread: records of the heartbeat topic whose batch unpacks to too much to be read; the job is believed.
         skipped: records that the job passed over because of `heartwheel skip`; the audit ignores them, too.
-        faults: number of findings of each kind.
         findings: the first of each kind.
     """
 

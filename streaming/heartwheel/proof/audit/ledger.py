@@ -14,7 +14,6 @@ class Ledger(msgspec.Struct):
 
     Args:
         examples_max: number of findings of a kind that are kept.
-        counts: number of findings of each kind.
         kept: the first of each kind, in the order in which they were found.
         unsettled: number of findings put aside, about groups whose order of records is not defined.
     """

@@ -48,7 +48,6 @@ class GroupNotes(msgspec.Struct):
     """A group, and the audit's notes about its records and rows.
 
     Args:
-        group: the group by the rules.
         hash: hash of its id, by which clients choose its partition; -1 until it is needed.
         parts: the partitions, or the sources, of its records, in the order of their first record.
         seen: partitions or sources whose records were applied since the group began; an outage there is the group's.
@@ -115,7 +114,6 @@ class AuditState(msgspec.Struct):
     """The state of an audit.
 
     Args:
-        ledger: the findings.
         partitions: the clock of each partition.
         sources: the clock of each feed, in the order in which they first appeared.
         partitions_max: the topic's number of partitions; a tick that names more is forged.

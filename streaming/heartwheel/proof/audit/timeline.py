@@ -35,8 +35,6 @@ class Timeline:
 
     Args:
         state: the audit's state; changed in place.
-        use: applies a record to its group.
-        renew: applies an outage to a group.
         move: moves a group to another source if an event of that source says so; returns whether the event counts.
         advance: runs a group's timers up to a moment.
     """

@@ -28,7 +28,6 @@ class Sent(NamedTuple):
     """One record to send.
 
     Args:
-        member: who sends it.
         event: the value decoded, for members that go by what becomes of it.
         life: how many lives the member had before.
     """

@@ -50,7 +50,6 @@ def simulate(seed: int, *, keep_lines: bool = False) -> SimulatedHistory:
 
     Args:
         seed: the seed; it gives the same history on every machine.
-        keep_lines: whether to keep the story's lines.
     """
     return simulate_plan(draw_plan(seed), keep_lines=keep_lines)
 
@@ -60,7 +59,6 @@ def simulate_plan(plan: Plan, *, keep_lines: bool = False) -> SimulatedHistory:
 
     Args:
         plan: its parameters, for example `dataclasses.replace(draw_plan(seed), ...)`.
-        keep_lines: whether to keep the story's lines.
     """
     story = Story(keep_lines=keep_lines)
     topic, job = run_history(plan, story)

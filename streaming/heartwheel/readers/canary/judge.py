@@ -35,7 +35,6 @@ class JudgedOutcome(NamedTuple):
     """One outcome.
 
     Args:
-        outcome: how it ended.
         deadline_ms: when the member had to be expired, or was expired falsely; epoch ms.
         lateness_ms: how long after its deadline the expiration was in Kafka, ms; `None` if it never was.
         reason: why it cannot be judged, or what is wrong.

@@ -19,7 +19,6 @@ class CanaryMembers:
     """The members of a canary, one in each of its groups.
 
     Args:
-        plan: who beats when.
         member_id: the id of all its members; another canary has another one, so that two on one topic do no harm.
         missed_after_ms: an expiration that is not known so long after its deadline is missed, ms.
         objective_ms: one that is known later than that is late, ms.
@@ -73,18 +72,13 @@ class CanaryMembers:
         """Note what became of the oldest unanswered heartbeat of a member.
 
         Args:
-            probe: whose.
             append_ms: when it was appended, epoch ms; `None` if nobody knows whether it was.
         """
         self._unknown += append_ms is None
         self._judges[probe.group_id].answered(append_ms)
 
     def claimed(self, row: ExpirationRow, append_ms: int) -> None:
-        """Note an expiration, of whomever.
-
-        Args:
-            row: what it says.
-        """
+        """Note an expiration, of whomever."""
         judge = self._judges.get(row.group_id)
         if judge is not None and row.member_id == self.member_id:
             judge.claimed(Claim(row.id, row.last_seen_ms, row.deadline_ms, append_ms))

@@ -50,7 +50,6 @@ class CanaryPlan:
         """Return whether a member beats.
 
         Args:
-            probe: the group it is in.
             at_ms: time since the start, ms.
         """
         return (at_ms + probe.shift_ms) % self.period_ms < self.period_ms - self.silent_ms

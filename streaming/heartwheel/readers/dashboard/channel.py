@@ -62,7 +62,6 @@ def event_text(event: str, body: Any, id_: str | None = None) -> bytes:
     """Return an event of a stream as text.
 
     Args:
-        event: its name.
         body: sent as JSON, which has no line breaks in it.
         id_: the id that a returning client names as the last one it has seen.
     """

@@ -91,7 +91,6 @@ def read(query: type[Q], given: Sequence[tuple[str, str]], in_path: Mapping[str,
     """Parse the query of a request.
 
     Args:
-        query: its struct.
         given: names and texts, as in the address.
         in_path: the values of the path's placeholders.
 

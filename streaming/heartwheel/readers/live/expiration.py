@@ -72,11 +72,7 @@ FROM_A_LOG: Final = -1
 
 
 def expiration_of(row: ExpirationRow, *, seq: int, append_ms: int, partition: int, offset: int) -> Expiration:
-    """Return a row as the picture keeps it.
-
-    Args:
-        seq: its number by arrival.
-    """
+    """Return a row as the picture keeps it."""
     not_silence = row.shard == FROM_A_LOG or row.reason == ExpiryReason.WORKER_FAILED
     return Expiration(
         **msgspec.structs.asdict(row) | {"last_seen_ms": last_alive_ms(row)},

@@ -53,11 +53,7 @@ class Signs(NamedTuple):
 
 
 def health_of(signs: Signs, *, now_ms: int) -> Health:
-    """Return the health for these signs.
-
-    Args:
-        signs: what is known.
-    """
+    """Return the health for these signs."""
     health = _judged(signs, now_ms)
     as_of_ms = _as_of_ms(signs, health, now_ms)
     reasons = list(signs.reasons)

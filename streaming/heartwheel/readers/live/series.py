@@ -47,7 +47,6 @@ def series_of(picture: Picture, *, now_ms: int, points: int = 120, step_ms: int 
     """Return the last steps, including the present one.
 
     Args:
-        points: how many steps.
         step_ms: how long each is, ms; a multiple of `STEP_MS`.
     """
     last_ms = now_ms - now_ms % step_ms

@@ -46,11 +46,7 @@ def page_with_reference(page: str) -> str:
 
 
 def main(path: str = "docs/metrics.md") -> None:
-    """Write the reference into the page.
-
-    Args:
-        path: the page.
-    """
+    """Write the reference into the page."""
     page = Path(path)
     page.write_text(page_with_reference(page.read_text(encoding="utf-8")), encoding="utf-8")
 

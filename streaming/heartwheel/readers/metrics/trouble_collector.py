@@ -17,9 +17,6 @@ class TroubleCollector(Collector):
 
     A group's name is a label only while the group is in trouble, and only for the worst ones
     (`heartwheel.readers.live.trouble.TROUBLED_MAX`), so the number of series is bounded at any moment.
-
-    Args:
-        find: returns them.
     """
 
     def __init__(self, find: Callable[[], GroupsInTrouble]) -> None:

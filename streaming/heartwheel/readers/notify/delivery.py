@@ -111,7 +111,6 @@ class Delivery:
         """Post a message once; any behaviour of the receiver is a result, not an error.
 
         Args:
-            message: as in the outbox.
             now_ms: epoch ms; it is signed.
         """
         body = message.body.encode()

@@ -142,9 +142,6 @@ class Dispatcher:
     def post(self, post: Post, now_ms: int) -> bool:
         """Post one message, if one waits and may be sent.
 
-        Args:
-            post: posts the message.
-
         Returns:
             Whether something was posted, whatever the result.
         """

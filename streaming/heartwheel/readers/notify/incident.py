@@ -40,7 +40,6 @@ class ExpiredMember(msgspec.Struct, kw_only=True):
     """A member that was expired.
 
     Args:
-        row: its newest expiration.
         times: how often it was expired in this incident.
         returned_ms: when it came back after that, epoch ms.
         returned_as: its member id since then.
@@ -62,11 +61,9 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         expired_ms: when its newest expiration or trouble was added, by the same clock.
         expired: expirations in all.
         untracked: expirations whose member is not in `members`, and whose return is not waited for.
-        reasons: expirations by reason.
         troubles: the group's present troubles, the worst first.
         sequence: messages made about it so far.
         reported_ms: when the newest of them was made, epoch ms.
-        reported_expired: expirations that those messages report.
         news_ms: since when there is unreported news, by the notifier's clock; `None` if there is none.
     """
 

@@ -18,7 +18,6 @@ class PendingMessage(msgspec.Struct, kw_only=True):
     """A message that is not delivered yet.
 
     Args:
-        message: as it was made.
         fault: why the newest attempt failed.
     """
 

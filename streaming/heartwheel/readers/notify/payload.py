@@ -57,7 +57,6 @@ def incident_payload(
     """Return an incident in the form of a message.
 
     Args:
-        incident: as it is now.
         step: the subject of the message.
         closed_by: why it is over, if it is.
         expired_before: expirations that earlier messages reported.

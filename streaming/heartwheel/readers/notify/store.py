@@ -53,7 +53,6 @@ class NotifierState(msgspec.Struct, kw_only=True, rename={"snapshot": "pages"}):
         began_ms: where to begin reading partitions without a position, epoch ms: the time of the first start.
         positions: the next offset to read, by source and then by partition.
         snapshot: the incidents; `pages` in the file.
-        waiting: the outbox.
     """
 
     format: int = FORMAT

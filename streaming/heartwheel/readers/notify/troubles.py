@@ -38,7 +38,6 @@ class TroubleWatch:
     window has passed.
 
     Args:
-        canary_prefix: the prefix of groups that are not watched.
         window_ms: for how long rows count, ms.
         expected_members: how many members groups should have, by the group's id.
     """

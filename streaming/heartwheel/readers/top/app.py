@@ -40,7 +40,6 @@ class Top(App[None]):
     """The terminal application: shows frames until the user quits.
 
     Args:
-        frames: the source of frames.
         frame_s: from one frame to the next, seconds.
         risk_s: from one update of the countdowns to the next, seconds.
     """

@@ -181,7 +181,6 @@ def risk_cells(row: AtRisk, *, now_ms: int, cut: bool = True, decides: bool = Tr
     """Return the cells of a member at risk, with a bar that shrinks as its time runs out.
 
     Args:
-        row: the member.
         cut: whether ids are cut to the width of a column.
         decides: whether the engine decides; otherwise a passed deadline means nothing.
     """

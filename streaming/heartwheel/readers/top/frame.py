@@ -42,7 +42,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         canary: the figures of a canary, if one was seen.
         text: the filter of the tables.
-        matched: expirations that match.
         expirations: the newest of them, newest first.
         at_risk: members that match, nearest to their expiry first.
         groups: groups that match: those that rebalance, then those in a storm, then those that changed last.

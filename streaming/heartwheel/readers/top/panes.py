@@ -18,7 +18,6 @@ class Pane(DataTable[Text]):
 
     Args:
         title: shown on its border.
-        columns: its headings.
         empty: shown on the border while there are no rows.
     """
 

@@ -94,7 +94,6 @@ def end_of_stranger(block: bytes, begin: int, at: int) -> int:
     that look like this may be the broker's or the client's; nothing shows which.
 
     Args:
-        block: the log.
         begin: where the line begins that quotes the client.
         at: where it ends.
     """

@@ -93,7 +93,6 @@ class FactReader:
         """Return how many bytes after the line that was read last belong to it, because a client has broken it.
 
         Args:
-            number: of that line.
             at: where in the block the next line begins.
         """
         is_new = number >= self._searched_until

@@ -45,7 +45,6 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True, gc
         line: number of the line, from 1.
         coarse: whether the time has no fraction of a second.
         zone_assumed: whether neither the line nor the user names a time zone.
-        broker_id: the broker that wrote it.
         group_id: the group; empty where the line does not name it.
         new_member_id: the member that took its place.
         members: the members in a list, or those that a trigger names.
@@ -53,7 +52,6 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True, gc
         client_host: where the line names it.
         session_timeout_ms: where the line names it, ms.
         rebalance_timeout_ms: where the line names it, ms.
-        number: a generation or an epoch.
         protocol: the group's type: classic, consumer, share, streams; empty if the line does not show it.
         words: the broker's or the client's own words.
         static: whether the member is static, where the line shows it.

@@ -90,11 +90,7 @@ class Sniffed:
 
 
 def kind_of(name: str, head: bytes) -> str:
-    """Return the likely kind of a file without a line of a group coordinator: `BROKER`, or a description.
-
-    Args:
-        head: its first bytes.
-    """
+    """Return the likely kind of a file without a line of a group coordinator: `BROKER`, or a description."""
     if not head:
         return EMPTY
     if _SEGMENT.search(name):

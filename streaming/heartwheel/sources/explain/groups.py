@@ -69,8 +69,6 @@ class OpenRebalance:
     """A rebalance of a classic group that is not complete.
 
     Args:
-        old_generation: the generation that it ends.
-        client_words: the client's reason.
         caused_by: members that triggered it.
         fact: the line that shows it.
         seen_ms: when a follower first saw it open, ms of its own clock; `None` if none has.

@@ -60,7 +60,6 @@ class LogPage(Served):
         Args:
             events: in the order of time.
             scanned: what was read so far.
-            follows: whether the logs are followed.
         """
         self._follows = follows
         self.picture.log_tells = scanned.coordinator_lines > 0

@@ -134,7 +134,6 @@ def _pass_stranger(reader: FactReader, block: bytes, found: int, number: int, co
     """Note what may be the text of a client that has not logged in; return the line's number, its begin, and its end.
 
     Args:
-        block: a part of it.
         found: where a line quotes such a client.
         number: of the line that begins at `counted`.
         counted: where that line begins.
@@ -151,7 +150,6 @@ def _note_suspicious(reader: FactReader, lines: bytes, number: int, since: int) 
 
     Args:
         lines: what the client may have written.
-        number: of the first of them.
         since: number of the line that the client's text begins on.
     """
     for count, each in enumerate(lines.split(b"\n")):

@@ -47,7 +47,6 @@ class Unreadable(NamedTuple):
 
     Args:
         file: as it was named.
-        why: what is wrong with it.
     """
 
     file: str
@@ -79,7 +78,6 @@ class Scanned:
 
     Args:
         suspicious: lines that a client may have written; they have no other effect.
-        suspicious_lines: the first of them.
         unreadable: lines of coordinators that could not be read.
         unknown: lines of the coordinator that no pattern knows, by their text without the variable parts: how often,
             and the first of them with its position.

@@ -26,7 +26,6 @@ class Enough(msgspec.Struct, kw_only=True):
     """How long a timeout would have had to be for the members that it removed, as far as the log shows.
 
     Args:
-        back: how many of them came back.
         gone: how many had not come back by the end of the log.
         name: the last of them; empty if no line names it.
         later_ms: how long after its removal the last of them was back, ms.
@@ -61,7 +60,6 @@ class GroupSummary(msgspec.Struct, kw_only=True):
         causes: how often rebalances began, by cause.
         blocked: the members that rebalances waited for, and how often.
         worst: the member that was out most often, and how often.
-        storms: how many storms of rebalances.
         storm_ms: when the last one began, epoch ms.
         moves: how often the coordinator moved.
         from_coordinator: whether it appears in a coordinator's log, and not only in its consumers' own logs.

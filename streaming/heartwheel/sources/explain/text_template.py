@@ -37,7 +37,6 @@ class Match(NamedTuple):
     """A recognised sentence.
 
     Args:
-        fields: the values of its fields.
         is_ambiguous: whether it can also be read in another way, because a field contains the words of the sentence.
     """
 

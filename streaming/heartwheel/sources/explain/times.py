@@ -45,7 +45,6 @@ class LoggedTime(NamedTuple):
         zoned: whether it names its zone.
         coarse: whether it has no fraction of a second.
         at: where in the text it begins.
-        year_known: whether it names its year.
     """
 
     time_ms: int

@@ -46,11 +46,7 @@ class Accepted(msgspec.Struct, frozen=True):
 
 
 class RequestBounds(NamedTuple):
-    """Limits of one request.
-
-    Args:
-        body_bytes: longest body.
-    """
+    """Limits of one request."""
 
     body_bytes: int
     records: int
@@ -63,7 +59,6 @@ class GatewayApp:
     Args:
         publisher: sends the records.
         sessions: session timeouts that the engine accepts.
-        bounds: limits of one request.
         pace: limits the rate of each client.
         tokens: who may beat for which group; `None` allows everyone.
         proxies: networks of proxies whose forwarding headers are trusted.

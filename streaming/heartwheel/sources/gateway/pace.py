@@ -28,7 +28,6 @@ class ClientRate:
 
         Args:
             client: its address; IPv6 clients share a bucket per /64.
-            records: how many it sends.
             now_s: the time, seconds of a monotonic clock.
 
         Returns:

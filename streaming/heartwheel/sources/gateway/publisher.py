@@ -25,7 +25,6 @@ class PublishedRequest:
     """The records of one request, and what Kafka answered.
 
     Args:
-        records: what is to be sent.
         finished: called in the publisher's thread when the outcome of every record is known.
     """
 

@@ -91,7 +91,6 @@ def records_of_body(body: bytes, sessions: SessionLimits, *, lines: bool, record
     """Parse a body: one JSON object as on the topic, or one per line.
 
     Args:
-        body: as it was sent.
         lines: whether it is known to be one object per line; otherwise that is tried if the body is not one object.
 
     Raises:

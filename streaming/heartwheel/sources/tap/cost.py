@@ -15,10 +15,8 @@ class RequestCost(msgspec.Struct, frozen=True):
     """The cost of one kind of request.
 
     Args:
-        request: in words.
         without_us: CPU of the broker without the log, us.
         with_us: with it.
-        line_bytes: length of its line.
     """
 
     request: str

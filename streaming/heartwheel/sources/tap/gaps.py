@@ -83,7 +83,6 @@ class Gaps:
 
     Args:
         connections: those that were used last, in the order of use.
-        pause: the undecided pause.
 
     Attributes:
         pause: the undecided pause, if there is one; meanwhile nothing that comes after it is certain.
@@ -177,7 +176,6 @@ def _settled_ms(pause: QuietTime, loading_ms: int) -> int:
     """Return when a pause counts as a restart unless something contradicts that before, epoch ms.
 
     Args:
-        pause: the undecided pause.
         loading_ms: until when groups were loaded, epoch ms; -1 if they were not.
     """
     longest_ms = pause.from_ms + LOADING_MS_MAX

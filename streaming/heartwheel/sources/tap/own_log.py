@@ -123,7 +123,6 @@ class OwnLog:
         """Return whether a fact is believed to be the coordinator's; count it if not.
 
         Args:
-            fact: of this log.
             newest_ms: when the newest request was logged, epoch ms.
         """
         key = (fact.group_id, fact.member_id)

@@ -31,7 +31,6 @@ class Positions(msgspec.Struct):
         end: the next offset of the feeds' partition, when all events before were written; -1 if nothing was written.
         since_ms: since when it has missed nothing, epoch ms; -1 if it has read no line.
         newest_ms: time of the newest line it has read, epoch ms; -1 if it has read no line.
-        holds: the holds of groups at that time.
         rebalance_ms: how long joins of groups may wait, ms, as `Holds` knows it.
         connections: to the broker, those that were used last.
         odd_ms: when a client last sent a text with a line break, epoch ms; -1 if none did.

@@ -85,8 +85,6 @@ class Answered(NamedTuple):
 
     Args:
         api: the request's number in Kafka's protocol.
-        request: its fields.
-        answer: the fields of the answer.
         logged_ms: when it was logged, right after the answer was sent, epoch ms.
         id: of its position: the same whenever the line is read again.
     """

@@ -63,9 +63,6 @@ _Written = tuple[str, bytes, str]
 class TapProcess:
     """The part of a tap that its runs share; a run ends when Kafka fails, and the next one continues.
 
-    Args:
-        plan: what the tap reads.
-
     Attributes:
         token: a random word in the requests to the tapped broker: no client knows it, so none can write lines with it.
         classic: the groups that have sent classic heartbeats, joins or syncs, in the order of the first of them.

@@ -62,7 +62,6 @@ class SharedStream:
 
     Args:
         requests: knows its lines.
-        signs: finds broken messages.
         token: a word in the tap's own requests; empty if it sends none.
         report: called with a message for a person, and the position of a line.
         clock: seconds.
@@ -107,7 +106,6 @@ class SharedStream:
 
         Args:
             lines: the next ones, all of one file.
-            position: in that file.
         """
         self._parts = [Part([], missed=False)]
         if self._token_s is not None and self._clock() - self._token_s > _TOKEN_S_MAX:

@@ -23,7 +23,6 @@ class Tap(TapProcess):
     """One tap, from its start to its stop.
 
     Args:
-        plan: what it reads.
         open_writer: connects to the heartbeat topic.
     """
 

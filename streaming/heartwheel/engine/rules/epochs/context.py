@@ -25,7 +25,6 @@ class EpochContext(Speaker):
     """One group, its timers, and the present moment.
 
     Args:
-        group: the state.
         renewed_ms: end of the newest outage that has renewed the group's sessions, epoch ms; -1 if there was none.
     """
 

@@ -72,7 +72,6 @@ class EpochMachine:
         """Fire every timer that is due, then handle a heartbeat.
 
         Args:
-            beat: the request.
             now_ms: when it arrived, epoch ms.
             accepted: `True` if a broker is known to have accepted it; by default the rules decide.
             answered_ms: when it was answered, epoch ms, if known.

@@ -101,7 +101,6 @@ class EpochMember(msgspec.Struct, omit_defaults=True):
         assigned: its partitions in the last answer, `None` if not known.
         revoking: the partitions that it was asked to give back and has not given back.
         unrevoked: it is in the state UNREVOKED_PARTITIONS.
-        classic: set for a member of the classic protocol.
         last_seen_ms: effective time of the last request that kept it alive, epoch ms.
         fingerprint: fingerprint of the heartbeat that may be repeated without applying a rule; 0 means none. It is
             valid while the member has only its session and the group's target is that of its epoch

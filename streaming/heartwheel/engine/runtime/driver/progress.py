@@ -25,7 +25,6 @@ class Progress:
     """What one batch did.
 
     Args:
-        batch_id: Spark's number of the batch.
         held: whether it was a batch of a backlog.
         heartbeats: records read from the topic, ticks not counted.
         behind: records that were in the topic when the batch was planned and are not read yet.

@@ -31,9 +31,6 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 def pack_code(folder: Path) -> Path:
     """Pack heartwheel's packages into an archive that Python can import from.
 
-    Args:
-        folder: where to write it.
-
     Returns:
         The archive. The same code gives the same bytes.
     """

@@ -24,7 +24,6 @@ class BrokerClocks:
         """Add a tick.
 
         Args:
-            partition: where it was written.
             sent_ms: when it was sent, by the ticker's monotonic clock, ms.
             stamped_ms: its append time, epoch ms.
         """

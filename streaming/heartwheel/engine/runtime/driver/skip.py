@@ -60,8 +60,6 @@ class Skip(msgspec.Struct, kw_only=True, frozen=True):
     """The offsets of one partition to pass over.
 
     Args:
-        first: the first offset.
-        last: the last offset.
         append_ms: the append time of the first record, epoch ms.
         reason: why, in the words of whoever asked for it.
     """
@@ -118,10 +116,6 @@ class SkipRequest(msgspec.Struct, kw_only=True, frozen=True):
 
 def ask(store: CheckpointStore, batch: PlannedBatch | None, skip: Skip) -> SkipRequest:
     """Ask the job to pass over offsets of the batch that it cannot finish.
-
-    Args:
-        batch: the planned and unfinished batch.
-        skip: the offsets.
 
     Raises:
         SkipError: there is no such batch, or the offsets are not its.

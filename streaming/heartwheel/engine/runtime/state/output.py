@@ -68,7 +68,6 @@ class Output(NamedTuple):
 
     Args:
         records: in the order in which they are written.
-        figures: of the batch.
     """
 
     records: list[OutputRecord]

@@ -15,11 +15,7 @@ _MEMBERS_TIMERS: Final = ("session_timeout", "new_member_timeout", "pending_time
 
 
 class Run:
-    """The context in which the rules handle one event of a group; all lasting state is in the group.
-
-    Args:
-        verdicts: list to which derived verdicts are added.
-    """
+    """The context in which the rules handle one event of a group; all lasting state is in the group."""
 
     __slots__ = ("config", "group", "verdicts")
 

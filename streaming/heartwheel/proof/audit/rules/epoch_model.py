@@ -49,7 +49,6 @@ class Person(msgspec.Struct):
         about: what a streams member said of itself, by the names of a heartbeat; empty if the source has nothing of it.
         has: its partitions, `None` if unknown.
         to_revoke: the partitions that it must revoke.
-        must_revoke: whether it must revoke partitions.
         classic_ms: session timeout of a member of the classic protocol, ms, -1 if unknown; 0 for all others.
         offers: name and metadata digest of each protocol of such a member.
         seen_ms: when a request last kept it alive, epoch ms.

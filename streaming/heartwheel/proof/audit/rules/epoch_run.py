@@ -162,7 +162,6 @@ class EpochRun(Run):
 
         Args:
             person: the member as it is now.
-            beat: the heartbeat with which it returned.
             how: the epoch with which it left.
             limit_ms: how long it may go without a poll, ms.
             stage: the group's state before.

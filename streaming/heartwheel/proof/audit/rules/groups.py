@@ -54,7 +54,6 @@ def apply(
 
     Args:
         group: changed in place.
-        verdicts: list to which derived verdicts are added.
 
     Returns:
         The cause if the record must be on the rejects topic, else an empty text.

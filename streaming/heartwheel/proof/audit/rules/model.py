@@ -102,7 +102,6 @@ class AuditedGroup(msgspec.Struct):
             joined.
         whole_ms: from when on such a group can have no unknown member, epoch ms.
         confirmed: whether a member of the classic group has agreed with its generation.
-        away: whether its coordinator is away.
         record: the record that a load would read.
         read_ms: time of the last load, epoch ms.
         reads: number of loads in that millisecond.

@@ -33,7 +33,6 @@ class AuditedHistory(NamedTuple):
     """The result of the audit of a history.
 
     Args:
-        problems: its findings.
         put_aside: the groups that it does not judge, because the order of their records is not promised.
     """
 

@@ -264,7 +264,6 @@ def _latest_timer(times: list[int], read_ms: int, moved_ms: int) -> int:
     """Return up to when the timers of a group may have run, epoch ms.
 
     Args:
-        times: of its events.
         read_ms: up to when the feeds that it waits for have relayed everything.
         moved_ms: up to when no other feed can still have events of it.
     """

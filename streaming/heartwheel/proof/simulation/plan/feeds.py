@@ -55,7 +55,6 @@ class SimulatedFeed:
         turn_ms: time from one mark to the next.
         settle_ms: how far its marks stay behind what it has received.
         troubles: its faults, in order.
-        lost_marks: probability that a mark is lost.
         repeats: probability that an event is written twice.
         untimely: probability that an event is written after a mark that says it was written.
         shuffles: whether the events between two marks are relayed in random order.
@@ -103,7 +102,6 @@ class FeedsPlan:
 
     Args:
         feeds: the feeds that the job trusts; none in most histories.
-        groups: the groups that they relay.
         forgeries: the number of records that another client writes under the name of a feed or of an untrusted feed.
         usurped: whether these include marks from the far future under the name of a trusted feed.
     """

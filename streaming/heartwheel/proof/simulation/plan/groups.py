@@ -12,10 +12,7 @@ class GroupPlan:
     Args:
         kind: `presence`, `loaded` or `classic`; `consumer`, `share` or `streams`; `mixed` for a consumer group in which
             every other member speaks the classic protocol.
-        members: the most members.
-        session_ms: their session timeout.
         beat_ms: the time between two heartbeats; for some groups it is close to the session timeout.
-        rebalance_ms: their rebalance timeout.
         static: whether they have instance ids.
         stray: whether some of them send to another partition.
         reloads: whether its coordinator unloads and loads it.

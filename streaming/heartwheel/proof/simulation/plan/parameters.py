@@ -29,8 +29,6 @@ class TickerFault:
     """A time in which the ticker fails or lags in a partition, true ms.
 
     Args:
-        from_ms: its beginning.
-        to_ms: its end.
         partition: the partition; -1 is every one.
         lag_ms: how much later ticks are appended; with 0 none are written.
     """
@@ -76,7 +74,6 @@ class Plan:
         latest: whether it starts at the end of the topic.
         stop_ms: when faults end; after that it runs undisturbed until all timers have ended.
         crash_rate: probability that it dies at a step.
-        crashes_max: the most crashes.
         retry_rate: probability that a job that died is started again in the same process, with the same ticker.
         stall_rate: probability that it stalls at a step.
     """

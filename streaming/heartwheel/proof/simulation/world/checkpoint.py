@@ -31,8 +31,6 @@ class SinkRecord(NamedTuple):
 
     Args:
         topic: the output's logical name.
-        value: its JSON.
-        batch: the batch that wrote it.
         attempt: the number of attempts of all batches so far.
     """
 

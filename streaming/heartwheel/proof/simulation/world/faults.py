@@ -38,11 +38,7 @@ class Crash(Exception):  # noqa: N818 - it is an event of the story, not an erro
 
 
 class Faults:
-    """Decides which faults happen.
-
-    Args:
-        dice: the job's.
-    """
+    """Decides which faults happen."""
 
     def __init__(self, plan: Plan, dice: Random, story: Story) -> None:
         self._plan = plan

@@ -43,7 +43,6 @@ class SimulatedMapSide:
 
         Args:
             logs: the new records of each partition.
-            batch: the present batch.
             runs: the runs of the ticker that the process knows.
         """
         packed: dict[int, Payloads] = {shard: [] for shard in range(self._plan.shards)}

@@ -29,7 +29,6 @@ class ReceivedRequest:
     Args:
         true_ms: when it arrived, true ms.
         at_ms: the same by the broker's clock, epoch ms.
-        feed: the number of the feed that relays it.
         answer: the coordinator's answer; `PARKED` if the final one comes later.
         answered_ms: when it is answered and logged, true ms; -1 while it waits for its answer.
     """

@@ -16,7 +16,6 @@ class Who(NamedTuple):
     """A simulated member.
 
     Args:
-        number: its number in the group.
         incarnation: the number of its start, if its records have one.
         slowness: its session timeout and its time between heartbeats, as a multiple of its group's.
     """

@@ -42,7 +42,6 @@ class Attempts:
         """Count an attempt as failed until `succeed`, so that parallel attempts do not evade the limits.
 
         Args:
-            address: where it comes from.
             user: whose login is tried; `None` for the token, which is counted separately and by address alone, so that
                 nobody can lock out those who know it.
 
