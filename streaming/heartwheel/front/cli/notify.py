@@ -56,7 +56,7 @@ def notify(
     from heartwheel.front.cli.run import log_to_stderr
 
     log_to_stderr()
-    keys = () if dry_run else _keys(settings)
+    keys = () if dry_run else keys_of(settings)
     _require_topics(settings)
     since_ms = None if since is None else wall_ms() - since
     if dry_run:
@@ -101,7 +101,7 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
             notifier.run()
 
 
-def _keys(settings: Settings) -> tuple[bytes, ...]:
+def keys_of(settings: Settings) -> tuple[bytes, ...]:
     """Return the keys, or report all missing settings at once."""
     from heartwheel.readers.notify.delivery import AddressError, parse_address
     from heartwheel.readers.notify.signature import SecretError, parse_secrets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +11,13 @@ from rich.text import Text
 
 from heartwheel.base.phrases import count
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr, stdout
+from heartwheel.front.cli.notify import keys_of
 from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
 from heartwheel.settings import SettingProblem, Settings, SettingsError
 
 if TYPE_CHECKING:
+    from heartwheel.readers.notify.dispatcher import Post
+    from heartwheel.readers.notify.message import Message
     from heartwheel.sources.explain.local_zone import LocalZone
 
 
@@ -61,7 +65,7 @@ def watch(
         watch__utc_offset=utc_offset,
         **listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure),
     ).settings
-    names, zone = _checked(settings, files or [])
+    names, zone, keys = _checked(settings, files or [])
     from heartwheel.front.cli.dashboard import warn
     from heartwheel.front.cli.explain_output import say_zone
     from heartwheel.front.cli.run import log_to_stderr
@@ -70,8 +74,11 @@ def watch(
 
     log_to_stderr()
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    service = Watcher(settings, names, zone)
-    with stopped_by_signals(service.stop), service:
+    with contextlib.ExitStack() as stack:
+        post = _poster(settings, keys, stack) if settings.notify.url else None
+        service = Watcher(settings, names, zone, post=post)
+        stack.enter_context(stopped_by_signals(service.stop))
+        stack.enter_context(service)
         stdout().print(Text(service.url, style="bold cyan"))
         into = settings.watch.history_file
         stderr().print(f"watching {count(len(names), 'log')} into {into}; Ctrl-C ends it", markup=False)
@@ -81,8 +88,23 @@ def watch(
         service.run()
 
 
-def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone]:
-    """Return the logs and the zone of their times, or report all that is wrong with them at once."""
+def _poster(settings: Settings, keys: tuple[bytes, ...], stack: contextlib.ExitStack) -> Post:
+    """Return what posts messages, open until the stack is closed."""
+    from heartwheel.base.wall_clock import wall_ms
+    from heartwheel.readers.notify.delivery import Delivery, DeliveryResult
+
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, which may be a secret
+    wanted = settings.notify
+    delivery = stack.enter_context(Delivery(wanted.url, keys, timeout_ms=wanted.timeout_ms))
+
+    def post(message: Message) -> DeliveryResult:
+        return delivery.post(message, now_ms=wall_ms())
+
+    return post
+
+
+def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone, tuple[bytes, ...]]:
+    """Return the logs, the zone of their times and the keys of messages, or report all that is wrong at once."""
     from heartwheel.sources.explain.local_zone import LocalZone, parse_zone
 
     problems: list[SettingProblem] = []
@@ -96,6 +118,11 @@ def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone
         zone = parse_zone(wanted.utc_offset) if wanted.utc_offset else zone
     except ValueError as error:
         problems.append(SettingProblem("watch.utc_offset", str(error)))
+    keys: tuple[bytes, ...] = ()
+    try:
+        keys = keys_of(settings) if settings.notify.url else keys
+    except SettingsError as error:
+        problems += error.problems
     if problems:
         raise SettingsError(problems)
-    return names, zone
+    return names, zone, keys

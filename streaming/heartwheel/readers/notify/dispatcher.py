@@ -86,9 +86,15 @@ class Dispatcher:
         self._state.waiting = self._outbox.waiting
         return self._state
 
-    def take(self, rows: Sequence[TopicRow], *, now_ms: int) -> None:
-        """Apply rows of the topics, and note that they were read."""
-        self._troubles.take(rows, now_ms=now_ms)
+    def take(self, rows: Sequence[TopicRow], *, now_ms: int, counted: Sequence[TopicRow] | None = None) -> None:
+        """Apply rows of the topics, and note that they were read.
+
+        Args:
+            rows: those of one partition in their order.
+            now_ms: epoch ms.
+            counted: those that count for troubles of groups; by default all.
+        """
+        self._troubles.take(rows if counted is None else counted, now_ms=now_ms)
         for each in rows:
             if isinstance(each.row, ExpirationRow | TriggerRow):
                 self._take(each.row, now_ms)

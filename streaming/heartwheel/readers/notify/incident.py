@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.readers.live.expiration import LoggedExpiration
 from heartwheel.readers.live.returns import Arrival, is_return
 from heartwheel.readers.notify.troubles import GroupTrouble
 from heartwheel.wire.verdict_rows import ExpirationRow
@@ -45,7 +46,7 @@ class ExpiredMember(msgspec.Struct, kw_only=True):
         returned_as: its member id since then.
     """
 
-    row: ExpirationRow
+    row: LoggedExpiration
     times: int = 1
     returned_ms: int | None = None
     returned_as: str | None = None
@@ -109,9 +110,9 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         self.reasons[row.reason] = self.reasons.get(row.reason, 0) + 1
         known = self._pop(row.member_id)
         if known is not None:
-            self.members[row.member_id] = ExpiredMember(row=row, times=known.times + 1)
+            self.members[row.member_id] = ExpiredMember(row=_logged(row), times=known.times + 1)
         elif may_track and self.group_id is not None and len(self.members) < MEMBERS_MAX:
-            self.members[row.member_id] = ExpiredMember(row=row)
+            self.members[row.member_id] = ExpiredMember(row=_logged(row))
         else:
             self.untracked += 1
 
@@ -155,6 +156,11 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
     def _note_news(self, now_ms: int) -> None:
         if self.news_ms is None:
             self.news_ms = now_ms
+
+
+def _logged(row: ExpirationRow) -> LoggedExpiration:
+    """Return a row as one that a broker's log may have shown, which lacks some times and has an advice."""
+    return row if isinstance(row, LoggedExpiration) else LoggedExpiration(**msgspec.structs.asdict(row))
 
 
 def incident_id(group_id: str | None, expiration_id: str) -> str:

@@ -13,8 +13,8 @@ MEMBERS_NAMED_MAX: Final = 20
 """Most members of an incident that a message names."""
 
 
-class MemberPayload(msgspec.Struct, frozen=True, kw_only=True):
-    """A member in a message."""
+class MemberPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A member in a message; only a broker's log has `advice` and `evidence`, and it may not have some times."""
 
     member_id: str
     group_instance_id: str | None
@@ -22,13 +22,15 @@ class MemberPayload(msgspec.Struct, frozen=True, kw_only=True):
     client_host: str | None
     reason: str
     failure: str | None
-    last_seen_ms: int
-    session_timeout_ms: int
+    last_seen_ms: int | None
+    session_timeout_ms: int | None
     deadline_ms: int
-    lateness_ms: int
+    lateness_ms: int | None
     generation_id: int
     times: int
     returned_ms: int | None
+    advice: str = ""
+    evidence: str | None = None
 
 
 class IncidentPayload(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,4 +102,6 @@ def _member(member: ExpiredMember) -> MemberPayload:
         generation_id=row.generation_id,
         times=member.times,
         returned_ms=member.returned_ms,
+        advice=row.advice,
+        evidence=row.evidence,
     )

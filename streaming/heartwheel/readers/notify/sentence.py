@@ -23,7 +23,13 @@ def sentence(incident: IncidentPayload) -> str:
     parts = [f"{_expired(incident)}{_back(incident)}{_names(incident)}"] if incident.expired else []
     # One trouble may be over while another lasts, or while members are missing.
     parts += [safe(each.words, length_max=_WORDS_LENGTH_MAX) for each in incident.troubles]
-    return f"{_group(incident)}: {'; '.join(parts) or 'in order again'}"
+    return f"{_group(incident)}: {'; '.join(parts) or 'in order again'}{_advice(incident)}"
+
+
+def _advice(incident: IncidentPayload) -> str:
+    """Return what to change, in the first message about members that a broker's log shows."""
+    found = next((member.advice for member in incident.members if member.advice), "")
+    return f". {safe(found, length_max=_WORDS_LENGTH_MAX)}" if found and incident.step is IncidentStep.OPENED else ""
 
 
 def safe(text: str, *, length_max: int = _NAME_LENGTH_MAX) -> str:
@@ -108,5 +114,5 @@ def _how(member: MemberPayload) -> str:
         return f" ({safe(member.failure)})"
     if member.reason != ExpiryReason.SESSION_TIMEOUT or member.client_id not in {JOB, JOB_RUN}:
         return ""
-    within = setting(member.session_timeout_ms)
+    within = setting(member.session_timeout_ms or 0)
     return f" (no success within {within})" if member.client_id == JOB else f" (a run was silent for {within})"

@@ -134,8 +134,8 @@ class WatchedGroup:
         """Return a member, a new one if it is not known."""
         member = self._members.get(member_id)
         if member is None:
-            match = _UUID.match(member_id) if self.group_type in {"classic", ""} else None
-            member = self._members[member_id] = LoggedMember(member_id, client_id=match["name"] if match else "")
+            name = name_in_id(member_id) if self.group_type in {"classic", ""} else ""
+            member = self._members[member_id] = LoggedMember(member_id, client_id=name)
             if len(self._members) > MEMBERS_MAX:
                 self._members.popitem(last=False)
         else:
@@ -166,6 +166,12 @@ class WatchedGroup:
         departures = [each for each in self._departures.get(member.name, ()) if now_ms - each.time_ms <= _RETURN_MS]
         self._departures.pop(member.name, None)
         return departures[0] if len(departures) == 1 and departures[0].member_id != member.member_id else None
+
+
+def name_in_id(member_id: str) -> str:
+    """Return the name that a member id of a classic group begins with, before its UUID; empty if it has none."""
+    match = _UUID.match(member_id)
+    return match["name"] if match else ""
 
 
 class Groups:

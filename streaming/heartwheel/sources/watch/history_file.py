@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -76,6 +77,7 @@ class HistoryFile:
 
     def __init__(self, path: Path, *, writes: bool) -> None:
         self.path = path
+        self._lock = threading.RLock()
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as opening, self._errors():
             if writes:
@@ -116,9 +118,10 @@ class HistoryFile:
 
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
-        """Turn errors of SQLite into ours."""
+        """Turn errors of SQLite into ours; one thread at a time uses the connection."""
         try:
-            yield
+            with self._lock:
+                yield
         except sqlite3.Error as error:
             raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=_MOVE_AWAY) from error
 
@@ -151,7 +154,6 @@ class HistoryFile:
         scanned: ScannedCounts,
         *,
         now_ms: int,
-        states: Mapping[str, bytes] | None = None,
     ) -> int:
         """Save facts together with the positions after them, in one transaction.
 
@@ -160,7 +162,6 @@ class HistoryFile:
             logs: where each log continues.
             scanned: what was counted up to there.
             now_ms: wall clock, epoch ms.
-            states: what others keep here, by name; it changes in the same transaction.
 
         Returns:
             The number of the newest fact.
@@ -174,8 +175,7 @@ class HistoryFile:
             for log, (file, position) in logs.items():
                 self._db.execute("REPLACE INTO logs VALUES (?, ?, ?)", (log, file, encode(position)))
                 self._db.execute("UPDATE files SET head = ? WHERE id = ?", (position.tail.head, file))
-            for name, value in {_SCANNED: encode(scanned), **(states or {})}.items():
-                self._db.execute("REPLACE INTO state VALUES (?, ?)", (name, value))
+            self._db.execute("REPLACE INTO state VALUES (?, ?)", (_SCANNED, encode(scanned)))
             return self._newest()
 
     def _newest(self) -> int:
@@ -187,6 +187,11 @@ class HistoryFile:
         """The number of the newest fact; 0 before the first."""
         with self._errors():
             return self._newest()
+
+    def put(self, name: str, value: bytes) -> None:
+        """Save a value under a name."""
+        with self._transaction():
+            self._db.execute("REPLACE INTO state VALUES (?, ?)", (name, value))
 
     def state(self, name: str) -> bytes | None:
         """Return what was saved under a name."""

@@ -16,6 +16,7 @@ from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.trouble import GroupsInTrouble, groups_in_trouble
 from heartwheel.readers.metrics.log_metrics import LogFigures, LogMetrics
+from heartwheel.readers.notify.dispatcher import Post
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.follow import POLL_MS
 from heartwheel.sources.explain.local_zone import LocalZone
@@ -23,6 +24,7 @@ from heartwheel.sources.explain.page import LogPage
 from heartwheel.sources.explain.shown import rows_of_log
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.live_events import LiveEvents
+from heartwheel.sources.watch.reports import Reports
 from heartwheel.sources.watch.watched_logs import WatchedLogs
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
@@ -38,14 +40,17 @@ class Watcher:
         settings: the checked configuration.
         names: of the logs.
         zone: that of times that name none.
+        post: posts a message once; with `None` no messages are made.
 
     Raises:
         HeartwheelError: a log or the history cannot be used, or the address cannot be listened on.
     """
 
-    def __init__(self, settings: Settings, names: Sequence[str], zone: LocalZone) -> None:
+    def __init__(self, settings: Settings, names: Sequence[str], zone: LocalZone, *, post: Post | None = None) -> None:
         self._settings, self._names, self._zone = settings, list(dict.fromkeys(names)), zone
         self._storm = StormRule(settings.dashboard.storm_rebalances, settings.dashboard.storm_window_ms)
+        self._post = post
+        self._reports: Reports | None = None
         self._stopping = threading.Event()
         self._trimmed_s = -_TRIM_EVERY_S
         self._stack = contextlib.ExitStack()
@@ -60,6 +65,10 @@ class Watcher:
             self._page = LogPage(self._settings, self._names, rows_max=rows_max, metrics=self._metrics.text)
             self._page.picture.log_is_behind = True
             stack.enter_context(self._page)
+            if self._post is not None:
+                self._reports = stack.enter_context(
+                    Reports(self._settings, self._history, self._post, storm=self._storm)
+                )
             self._stack = stack.pop_all()
         return self
 
@@ -87,25 +96,31 @@ class Watcher:
         for events, is_news in live.kept(reported):
             self._show(events)
             if is_news:
-                self._report(events)
+                self._report(events, reported)
+        self._report([], live.explained)
         self._page.picture.log_is_behind = False
         while not self._stopping.is_set():
             read = self._logs.read()
             live.add(read.facts, read.newest)
             events = live.ready()
             self._show(events)
-            self._report(events)
+            self._report(events, live.explained)
             self._trim()
-            if not self._page.running:
-                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
+            self._check_parts()
             if not read.size:
                 self._stopping.wait(POLL_MS / 1000)
         self._logs.save()
 
     def _catch_up(self) -> None:
         """Read what the logs have, into the history alone: in any order, and however much it is."""
-        while not self._stopping.is_set() and self._logs.read().size:
+        while not self._stopping.is_set():
+            size = self._logs.read().size
             self._trim()
+            if size:
+                continue
+            if self._logs.are_read:
+                return
+            self._stopping.wait(POLL_MS / 1000)
 
     def _live_events(self) -> LiveEvents:
         return LiveEvents(
@@ -120,11 +135,20 @@ class Watcher:
         self._page.take(events, self._logs.scanned, follows=True)
 
     def _reported(self) -> int:
-        """Return the number of the newest fact that counts as reported: at a start, all that the history has."""
-        return self._history.newest
+        """Return the number of the newest fact that was reported: if messages are made, by the saved incidents."""
+        return self._history.newest if self._reports is None else self._reports.explained
 
-    def _report(self, events: Sequence[ExplainedEvent]) -> None:
-        """Count news in the metrics."""
+    def _check_parts(self) -> None:
+        """Raise an error if a part that works beside this one has ended."""
+        if not self._page.running:
+            raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
+        if self._reports is not None and not self._reports.alive:
+            raise HeartwheelError("messages are made no more", hint="the lines above may tell why")
+
+    def _report(self, events: Sequence[ExplainedEvent], explained: int) -> None:
+        """Count news in the metrics, and make messages of it."""
+        if self._reports is not None:
+            self._reports.add(events, explained)
         rows = list(rows_of_log(events))
         self._metrics.apply(rows, [event.group_id for event in events if event.kind is Happened.STORM])
 

@@ -13,10 +13,11 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.sources.explain.fact_reader import FactReader
 from heartwheel.sources.explain.facts import Fact
-from heartwheel.sources.explain.follow import LogFollower, opened_file, text_before
+from heartwheel.sources.explain.follow import HOLD_MS, LogFollower, opened_file, text_before
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.opened_log import STDIN
+from heartwheel.sources.explain.rotated_log import READ_BYTES
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.watch.history_file import HistoryFile, SavedLog
 
@@ -90,11 +91,16 @@ class WatchedLogs:
             some, read = log.follower.read(now_s)
             facts += [(fact, log.is_known) for fact in some]
             size += read
-            log.is_known = log.is_known or not (read or log.follower.holds)
+            log.note_read(read, now_s)
             self._note_lost(log)
         if facts or now_s - self._saved_s >= _SAVE_EVERY_S or self._heads() != self._saved_heads:
             self.save(facts)
         return ReadFacts([fact for fact, _ in facts], self._newest, size)
+
+    @property
+    def are_read(self) -> bool:
+        """Whether the history has what was in each log when it was opened."""
+        return all(log.is_read for log in self._logs.values())
 
     def behind(self) -> int:
         """Return how many bytes of the logs are not read yet; from any thread."""
@@ -130,7 +136,8 @@ class _WatchedLog:
 
     Attributes:
         file: the number of that file in the history.
-        is_known: whether the history has what was in the log at first: what is read from then on is news.
+        is_read: whether the history has what was in the log when it was opened.
+        is_known: whether it has what was in the log when it was opened for the first time: the rest is news.
     """
 
     def __init__(
@@ -138,12 +145,20 @@ class _WatchedLog:
     ) -> None:
         self.name, self._history, self._layout, self._scanned, self._files = name, history, layout, scanned, files
         saved = history.saved(name)
-        self.is_known = saved is not None
+        self.is_known, self.is_read = saved is not None, False
+        self._end_s: float | None = None
         self.source = opened_file(name, saved.position.tail if saved else None)
         position = None if saved is None or self.source.lost else saved.position
         self.file = 0 if saved is None or position is None else saved.file
         self._continues = self.file > 0
         self.follower = LogFollower(self.source, self._reader, scanned, position, text_before(self.source))
+
+    def note_read(self, size: int, now_s: float) -> None:
+        """Note that so many bytes were read; what the log had at first is read when they are few, and have waited."""
+        if self._end_s is None and size < READ_BYTES:
+            self._end_s = now_s
+        self.is_read = self.is_read or (self._end_s is not None and now_s - self._end_s >= HOLD_MS / 1000)
+        self.is_known = self.is_known or self.is_read
 
     def _reader(self) -> FactReader:
         if self._continues:

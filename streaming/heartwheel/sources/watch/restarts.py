@@ -1,0 +1,47 @@
+"""Rebalances of restarts: each member leaves once and comes back, so they are no storm that a message is about."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from heartwheel.sources.explain.groups import name_in_id
+from heartwheel.sources.explain.summary import name_of
+from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.verdicts import Cause
+
+_OF_RESTARTS: Final = frozenset({Cause.MEMBER_JOINED.value, Cause.MEMBER_LEFT.value})
+_LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT})
+_NAMES_MAX: Final = 50_000
+
+
+class Restarts:
+    """Tells rebalances of a rolling restart from those of members that leave again and again.
+
+    Args:
+        window_ms: a member that leaves twice within so long is not restarted, it is in a loop, ms.
+    """
+
+    def __init__(self, window_ms: int) -> None:
+        self._window_ms = window_ms
+        self._left: OrderedDict[tuple[str, str], list[int]] = OrderedDict()
+
+    def note(self, event: ExplainedEvent) -> None:
+        """Note that a member left, if that is the event."""
+        if event.kind not in _LEAVES:
+            return
+        key = event.group_id, name_of(event)
+        recent = [each for each in self._left.pop(key, ()) if event.time_ms - each < self._window_ms]
+        self._left[key] = [*recent, event.time_ms][-2:]
+        if len(self._left) > _NAMES_MAX:
+            self._left.popitem(last=False)
+
+    def has(self, event: ExplainedEvent) -> bool:
+        """Return whether an event is a rebalance because members left once, or came."""
+        if event.kind not in {Happened.REBALANCE, Happened.GROUP_EMPTY} or event.reason not in _OF_RESTARTS:
+            return False
+        return not any(self._loops(event, member_id) for member_id in event.caused_by)
+
+    def _loops(self, event: ExplainedEvent, member_id: str) -> bool:
+        left = self._left.get((event.group_id, name_in_id(member_id) or member_id), [])
+        return len(left) > 1 and event.time_ms - left[0] < self._window_ms

@@ -1,0 +1,35 @@
+"""A watcher of logs in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from heartwheel.base.worker import Worker
+from heartwheel.readers.notify.delivery import DeliveryResult
+from heartwheel.readers.notify.message import Message
+from heartwheel.settings import Settings
+from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.watch.service import Watcher
+from support.job import wait_for
+
+
+@contextmanager
+def watching(
+    folder: Path, *names: Path, post: Callable[[Message], DeliveryResult] | None = None, **sections: Any
+) -> Iterator[Watcher]:
+    """Run a watcher in a thread, until it has caught up and then for the length of a `with` block."""
+    settings = Settings.model_validate(
+        {"dashboard": {"port": 0}, "watch": {"history_file": str(folder / "history.db")}} | sections
+    )
+    with Watcher(settings, [str(name) for name in names], LocalZone(), post=post) as watcher:
+        worker = Worker(watcher.run, "watcher")
+        with worker, ExitStack() as stack:
+            stack.callback(watcher.stop)
+            wait_for(lambda: httpx.get(f"{watcher.url}readyz").status_code == 200, "a watcher that has caught up")
+            yield watcher
+        assert worker.failure is None
