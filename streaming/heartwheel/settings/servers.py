@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -16,8 +16,10 @@ class NotifySettings(Section):
     """Set up the webhook notifier.
 
     Args:
+        kind: whose form the messages have: our own, which chats show, or that of PagerDuty or Opsgenie.
         url: where to post; shown nowhere, as such addresses often are secrets.
-        secret: to sign with; several, one a line, while they are changed.
+        secret: to sign with; several, one a line, while they are changed. For PagerDuty the routing key, for Opsgenie
+            the API key.
         state_dir: folder of positions, open incidents and dead letters; one notifier, one folder.
         gather_ms: from the first expiration of a group to the first message.
         min_interval_ms: shortest time between two messages about one incident.
@@ -29,6 +31,7 @@ class NotifySettings(Section):
         incidents_max: most groups with an incident of their own.
     """
 
+    kind: Literal["webhook", "pagerduty", "opsgenie"] = "webhook"
     url: Annotated[str, Field(pattern=r"^(https?://[^\s]+)?$", repr=False)] = ""
     secret: Annotated[str, Field(repr=False)] = ""
     state_dir: Annotated[str, Field(min_length=1)] = "checkpoints/notify"

@@ -16,7 +16,7 @@ from heartwheel.front.cli.signals import stopped_by_signals
 from heartwheel.settings import SettingProblem, Settings, SettingsError, env_name
 
 if TYPE_CHECKING:
-    from heartwheel.readers.notify.delivery import DeliveryResult
+    from heartwheel.readers.notify.delivery import Delivery, DeliveryResult
     from heartwheel.readers.notify.message import Message
 
 
@@ -83,7 +83,6 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
     import logging
 
     from heartwheel.base.wall_clock import wall_ms
-    from heartwheel.readers.notify.delivery import Delivery
     from heartwheel.readers.notify.notifier import Notifier
     from heartwheel.readers.notify.store import Store
 
@@ -91,7 +90,7 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
     if not keys:
         logging.getLogger("heartwheel").warning("messages are not signed: notify.secret is empty")
     store = Store(Path(settings.notify.state_dir))
-    with store.locked(), Delivery(settings.notify.url, keys, timeout_ms=settings.notify.timeout_ms) as delivery:
+    with store.locked(), delivery_of(settings, keys) as delivery:
 
         def post(message: Message) -> DeliveryResult:
             return delivery.post(message, now_ms=wall_ms())
@@ -117,12 +116,31 @@ def keys_of(settings: Settings) -> tuple[bytes, ...]:
         except AddressError as error:
             problems.append(SettingProblem("notify.url", str(error)))
     try:
-        keys = parse_secrets(settings.notify.secret)
+        keys = _pager_key(settings) if settings.notify.kind != "webhook" else parse_secrets(settings.notify.secret)
     except SecretError as error:
         problems.append(SettingProblem("notify.secret", str(error), hint=error.hint or ""))
     if problems:
         raise SettingsError(problems)
     return keys
+
+
+def _pager_key(settings: Settings) -> tuple[bytes, ...]:
+    """Return the key of a pager, which is sent as it is."""
+    from heartwheel.readers.notify.signature import SecretError
+
+    key = settings.notify.secret.strip()
+    if not key or not key.isascii() or not key.isprintable() or " " in key:
+        raise SecretError("is no key of one word", hint=f"set it to the {settings.notify.kind} key that takes events")
+    return (key.encode(),)
+
+
+def delivery_of(settings: Settings, keys: tuple[bytes, ...]) -> Delivery:
+    """Return the client that posts messages in the form that the configuration names."""
+    from heartwheel.readers.notify.delivery import Delivery
+    from heartwheel.readers.notify.pagers import PAGERS
+
+    wanted = settings.notify
+    return Delivery(wanted.url, keys, timeout_ms=wanted.timeout_ms, pager=PAGERS.get(wanted.kind))
 
 
 def _print_only(settings: Settings, since_ms: int | None) -> None:

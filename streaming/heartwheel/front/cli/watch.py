@@ -11,7 +11,7 @@ from rich.text import Text
 
 from heartwheel.base.phrases import count
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr, stdout
-from heartwheel.front.cli.notify import keys_of
+from heartwheel.front.cli.notify import delivery_of, keys_of
 from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
 from heartwheel.settings import SettingProblem, Settings, SettingsError
 
@@ -91,11 +91,10 @@ def watch(
 def _poster(settings: Settings, keys: tuple[bytes, ...], stack: contextlib.ExitStack) -> Post:
     """Return what posts messages, open until the stack is closed."""
     from heartwheel.base.wall_clock import wall_ms
-    from heartwheel.readers.notify.delivery import Delivery, DeliveryResult
+    from heartwheel.readers.notify.delivery import DeliveryResult
 
     logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, which may be a secret
-    wanted = settings.notify
-    delivery = stack.enter_context(Delivery(wanted.url, keys, timeout_ms=wanted.timeout_ms))
+    delivery = stack.enter_context(delivery_of(settings, keys))
 
     def post(message: Message) -> DeliveryResult:
         return delivery.post(message, now_ms=wall_ms())

@@ -7,7 +7,7 @@ import datetime as dt
 import email.utils
 import enum
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import TracebackType
 from typing import Final, NamedTuple, Self
@@ -16,6 +16,7 @@ import httpx
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.readers.notify.message import Message, release
+from heartwheel.readers.notify.pagers import PagerRequest
 from heartwheel.readers.notify.signature import signed_headers
 
 _RETRIED_STATUS: Final = frozenset({408, 425, 429})
@@ -79,13 +80,21 @@ class Delivery:
         keys: of the signatures; without any, nothing is signed.
         timeout_ms: how long an attempt may take, from its start to the last header of the answer, ms. A receiver that
             sends a byte now and then does not get longer.
+        pager: makes the request of a service that has its own form, from the address, its key and a message.
 
     Raises:
         AddressError: the address is none.
     """
 
-    def __init__(self, url: str, keys: Sequence[bytes], *, timeout_ms: int) -> None:
-        self._url = parse_address(url)
+    def __init__(
+        self,
+        url: str,
+        keys: Sequence[bytes],
+        *,
+        timeout_ms: int,
+        pager: Callable[[str, str, Message], PagerRequest] | None = None,
+    ) -> None:
+        self._url, self._pager = parse_address(url), pager
         self._keys = keys
         self._timeout_s = timeout_ms / 1000
         agent = {"content-type": "application/json; charset=utf-8", "user-agent": f"heartwheel/{release()}"}
@@ -113,21 +122,25 @@ class Delivery:
         Args:
             now_ms: epoch ms; it is signed.
         """
-        body = message.body.encode()
-        headers = signed_headers(message.id, body, self._keys, now_ms=now_ms)
         try:
-            status, retry_after = self._loop.run(self._exchange(body, headers))
+            status, retry_after = self._loop.run(self._exchange(self._request(message, now_ms)))
         except (httpx.TimeoutException, TimeoutError) as error:
             return DeliveryResult(DeliveryStatus.FAILED, f"no answer in time ({type(error).__name__})")
         except httpx.HTTPError as error:
             return DeliveryResult(DeliveryStatus.FAILED, f"no connection ({type(error).__name__})")
         return result_of(status, retry_after, now_ms=now_ms)
 
-    async def _exchange(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
+    def _request(self, message: Message, now_ms: int) -> PagerRequest:
+        if self._pager is not None:
+            return self._pager(str(self._url), self._keys[0].decode(), message)
+        body = message.body.encode()
+        return PagerRequest(str(self._url), signed_headers(message.id, body, self._keys, now_ms=now_ms), body)
+
+    async def _exchange(self, request: PagerRequest) -> tuple[int, str | None]:
         # The answer's body is not needed, and may be endless: it is not read.
         async with (
             asyncio.timeout(self._timeout_s),
-            self._client.stream("POST", self._url, content=body, headers=headers) as response,
+            self._client.stream("POST", request.url, content=request.body, headers=request.headers) as response,
         ):
             return response.status_code, response.headers.get("retry-after")
 

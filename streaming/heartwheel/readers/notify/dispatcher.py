@@ -57,6 +57,7 @@ class Dispatcher:
             close_after_ms=settings.close_after_ms,
             incidents_max=settings.incidents_max,
         )
+        self._incidents_max = INCIDENTS_MAX if settings.kind == "webhook" else 1  # a pager has one event an incident
         self._state = state
         self._canary_prefix = canary_prefix
         self._on_dead_letter = on_dead_letter
@@ -121,7 +122,7 @@ class Dispatcher:
         messages_max = self._messages_max(now_ms)
         if not due or not messages_max:
             return 0
-        size = min(INCIDENTS_MAX, -(-len(due) // messages_max))
+        size = min(self._incidents_max, -(-len(due) // messages_max))
         parts = [due[start : start + size] for start in range(0, len(due), size)][:messages_max]
         for part in parts:
             self._outbox.add(self._message(part, now_ms))
