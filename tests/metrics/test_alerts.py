@@ -33,6 +33,8 @@ ALERTS = {
     "HeartwheelGroupStorm": "group-storm",
     "HeartwheelGroupFlapping": "group-flapping",
     "HeartwheelGroupLatePolls": "group-late-polls",
+    "HeartwheelWatcherBehind": "watcher-behind",
+    "HeartwheelLogGaps": "log-gaps",
 }
 LABELS = {
     metric.name + suffix: {*metric.labels, *labels}
