@@ -14,7 +14,8 @@ from heartwheel.front.cli.app import run
 from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.watch.explained_history import explain_history
-from heartwheel.sources.watch.history_file import FORMAT, HistoryError, HistoryFile
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.history_schema import FORMAT, HistoryError
 from heartwheel.sources.watch.watched_logs import WatchedLogs
 from support.broker_logs import REAL
 from support.grown_logs import GrowingLog, real_messages

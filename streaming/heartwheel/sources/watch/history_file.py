@@ -8,8 +8,6 @@ transaction: after a crash the file has both or neither, and no line is lost or 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,35 +16,15 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from heartwheel.base.errors import HeartwheelError
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import FollowedPosition
 from heartwheel.sources.explain.rotated_log import find_copy
 from heartwheel.sources.explain.scanned import ScannedCounts
+from heartwheel.sources.watch.history_schema import MOVE_AWAY, HistoryError, check_schema, locked, pragma
 
-FORMAT: Final = 1
-"""The version of the schema; a newer one is refused."""
-
-_APPLICATION: Final = 0x48774873
 _TRIM_SHARE: Final = 10
-_SCHEMA: Final = """
-CREATE TABLE files (id INTEGER PRIMARY KEY, log TEXT NOT NULL, head TEXT NOT NULL DEFAULT '');
-CREATE TABLE logs (log TEXT PRIMARY KEY, file INTEGER NOT NULL, position BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE facts (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    file INTEGER NOT NULL,
-    read_ms INTEGER NOT NULL,
-    is_news INTEGER NOT NULL,
-    fact BLOB NOT NULL
-);
-CREATE TABLE state (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-"""
+_TRIM_AT_ONCE: Final = 10_000
 _SCANNED: Final = "scanned"
-_MOVE_AWAY: Final = "move it away to start with an empty history"
-
-
-class HistoryError(HeartwheelError):
-    """A history cannot be used."""
 
 
 class KeptFact(NamedTuple):
@@ -81,14 +59,14 @@ class HistoryFile:
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as opening, self._errors():
             if writes:
-                opening.enter_context(_locked(path))
+                opening.enter_context(locked(path))
             elif not path.is_file():
                 raise HistoryError(f"there is no history {path}", hint="heartwheel watch --history writes one")
             mode = "rw" if writes else "ro"
             address = f"{path.absolute().as_uri()}?mode={mode}"
             self._db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
             opening.callback(self._db.close)
-            self._check(writes=writes)
+            check_schema(self._db, path, writes=writes)
             self._stack = opening.pop_all()
 
     def __enter__(self) -> Self:
@@ -97,25 +75,6 @@ class HistoryFile:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def _check(self, *, writes: bool) -> None:
-        self._db.execute("PRAGMA busy_timeout = 10000")
-        self._db.execute(
-            "PRAGMA synchronous = NORMAL"
-        )  # in WAL mode a crash of the machine loses the newest, all whole
-        number = self._pragma("user_version")
-        if not number and writes and not self._pragma("schema_version"):
-            for name, value in (("auto_vacuum", 2), ("journal_mode", "WAL"), ("application_id", _APPLICATION)):
-                self._db.execute(f"PRAGMA {name} = {value}")
-            self._db.executescript(f"BEGIN;{_SCHEMA}PRAGMA user_version = {FORMAT};COMMIT;")
-        elif self._pragma("application_id") != _APPLICATION or not number:
-            raise HistoryError(f"{self.path} is no history of heartwheel", hint="name another file with --history")
-        elif number != FORMAT:
-            words = f"{self.path} has format {number}, this release knows {FORMAT}"
-            raise HistoryError(words, hint=f"use the release that wrote it, or {_MOVE_AWAY}")
-
-    def _pragma(self, name: str) -> int:
-        return int(self._db.execute(f"PRAGMA {name}").fetchone()[0])
-
     @contextlib.contextmanager
     def _errors(self) -> Iterator[None]:
         """Turn errors of SQLite into ours; one thread at a time uses the connection."""
@@ -123,7 +82,7 @@ class HistoryFile:
             with self._lock:
                 yield
         except sqlite3.Error as error:
-            raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=_MOVE_AWAY) from error
+            raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=MOVE_AWAY) from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -251,13 +210,18 @@ class HistoryFile:
         """
         removed = 0
         with self._transaction():
-            removed += self._db.execute("DELETE FROM facts WHERE read_ms < ?", (before_ms,)).rowcount
+            # Facts lie in the order of reading: only those at the begin are looked at, and not all of them each time.
+            old = "DELETE FROM facts WHERE id < ? AND read_ms < ?"
+            while (some := self._db.execute(old, (self._first() + _TRIM_AT_ONCE, before_ms)).rowcount) > 0:
+                removed += some
             while self._bytes() > bytes_max and (first := self._first()):
                 until = first + max(1, (self._newest() - first) // _TRIM_SHARE)
                 removed += self._db.execute("DELETE FROM facts WHERE id <= ?", (until,)).rowcount
             if removed:
-                kept = "SELECT file FROM facts UNION SELECT file FROM logs"
-                self._db.execute(f"DELETE FROM files WHERE id NOT IN ({kept})")  # noqa: S608 - no text from outside
+                self._db.execute(
+                    "DELETE FROM files WHERE id NOT IN (SELECT file FROM logs)"
+                    " AND NOT EXISTS (SELECT 1 FROM facts WHERE file = files.id)"
+                )
         if removed:
             with self._errors():
                 self._db.execute("PRAGMA incremental_vacuum").fetchall()
@@ -273,23 +237,4 @@ class HistoryFile:
         return int(self._db.execute("SELECT COALESCE(MIN(id), 0) FROM facts").fetchone()[0])
 
     def _bytes(self) -> int:
-        return (self._pragma("page_count") - self._pragma("freelist_count")) * self._pragma("page_size")
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Create a file that is missing, and lock it against other writers for the length of a `with` block."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        lock = path.with_name(f"{path.name}.lock").open("w")
-    except OSError as error:
-        raise HistoryError(f"cannot write {path}: {error.strerror}", hint="set watch.history_file") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            hint = "stop it, or give this one a history of its own with --history"
-            raise HistoryError(f"another heartwheel watch writes {path}", hint=hint) from None
-        yield
+        return (pragma(self._db, "page_count") - pragma(self._db, "freelist_count")) * pragma(self._db, "page_size")
