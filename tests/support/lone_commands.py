@@ -18,6 +18,7 @@ READ_ONLY = Path("/sys")
 """A folder in which root cannot create anything either."""
 
 ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "advise": ("kafka-0.log",),
     "audit": (),
     "beat": ("--group", "g", "--bootstrap-servers", NOBODY, "--", sys.executable, "-c", ""),
     "config": (),

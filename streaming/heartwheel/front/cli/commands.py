@@ -33,6 +33,7 @@ class CommandEntry(NamedTuple):
 
 COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "explain": CommandEntry("", "why a broker's own log says a consumer was kicked"),
+    "advise": CommandEntry("", "which settings would have prevented what, from brokers' logs"),
     "replay": CommandEntry("", "what the coordinator decides on a log of requests, and other timeouts"),
     "beat": CommandEntry("", "start a worker, and beat while it lives"),
     "config": CommandEntry("", "every setting, and which layer it comes from"),
