@@ -1,0 +1,165 @@
+"""The files in `examples/`, each run as its user runs it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+from nbclient import NotebookClient
+
+from heartwheel import tick
+from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.jars import fetch_jars
+from heartwheel.kafka.readback import read_topic
+from heartwheel.kafka.sender import Sender
+from heartwheel.kafka.topic_specs import TopicSpec
+from heartwheel.kafka.topics import ensure_topics
+from support.job import wait_for
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(1200)]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SPARK = Path(pyspark.__file__).parent / "bin"
+ENV = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def own_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let Spark start its workers, and a notebook its kernel, with the Python of the tests."""
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, sys.executable)
+
+
+def beat(device: str, minute: float, **more: Any) -> dict[str, Any]:
+    """Make one row, some minutes after noon."""
+    return {"device": device, "at": (NOON + timedelta(minutes=minute)).isoformat(), **more}
+
+
+def write(file: Path, *rows: dict[str, Any]) -> None:
+    """Write a file of JSON lines."""
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def run(folder: Path, *words: str) -> str:
+    """Run a command in a folder to its end, and return what it printed."""
+    log = folder / "log"
+    with log.open("wb") as file:  # no pipe: Spark's workers may hold it for a while longer
+        done = subprocess.run(words, cwd=folder, env=ENV, stdout=file, stderr=file, check=False)
+    assert done.returncode == 0, log.read_text()[-5000:]
+    return log.read_text()
+
+
+def minutes(rows: list[dict[str, Any]]) -> list[tuple[str, str, float, str | None]]:
+    """Return rows as device, event, minute after noon and reason, in the order of time and device."""
+    found = [
+        (row["device"], row["event"], (row["at"].replace(tzinfo=UTC) - NOON) / timedelta(minutes=1), row["reason"])
+        for row in rows
+    ]
+    return sorted(found, key=lambda row: (row[2], row[0]))
+
+
+def test_files_with_late_events(tmp_path: Path) -> None:
+    """Each run reads the new files: an event that is late by less than ten minutes counts, an older one says so."""
+    folder, output = tmp_path / "beats", tmp_path / "out"
+    words = [str(SPARK / "spark-submit"), "--master", "local[2]", "--conf", "spark.sql.session.timeZone=UTC"]
+    words += [str(EXAMPLES / "late_files.py"), str(folder), str(output)]
+    write(folder / "1.json", beat("a", 0), beat("b", 0), beat("b", 20), beat("b", 35))
+    run(tmp_path, *words)
+    assert minutes(pq.read_table(output).to_pylist()) == [("a", "came", 0, None), ("b", "came", 0, None)]
+    write(folder / "2.json", beat("a", 29), beat("b", 80))
+    write(folder / "3.json", beat("a", 45))
+    later_s = (folder / "2.json").stat().st_mtime + 1
+    os.utime(folder / "3.json", (later_s, later_s))
+    printed = run(tmp_path, *words)
+    assert minutes(pq.read_table(output).to_pylist())[2:] == [
+        ("a", "back", 45, "late"),
+        ("a", "gone", 59, "timeout"),
+        ("b", "gone", 65, "timeout"),
+    ]
+    assert "|a     |gone |2026-01-01 12:59:00|2026-01-01 12:29:00|timeout|" in printed
+
+
+@pytest.mark.proof
+def test_a_declarative_pipeline(tmp_path: Path) -> None:
+    """Its second run reads the new file alone, with the sessions of the first one."""
+    folder = tmp_path / "pipeline"
+    shutil.copytree(EXAMPLES / "pipeline", folder)
+    spec = folder / "spark-pipeline.yml"
+    spec.write_text(spec.read_text().replace("file:///tmp/silent-devices", (tmp_path / "storage").as_uri()))
+    words = [str(SPARK / "spark-pipelines"), "run", "--conf", "spark.sql.catalogImplementation=hive"]
+    assert " ".join(words[1:]) in spec.read_text()
+    write(folder / "beats" / "1.json", beat("a", 0, site="north"), beat("b", 0, site="south"))
+    run(folder, *words)
+    write(folder / "beats" / "2.json", beat("b", 20, site="south"), beat("b", 40, site="east"))
+    run(folder, *words)
+    rows = pq.read_table(folder / "spark-warehouse" / "silent_devices").to_pylist()
+    assert minutes(rows) == [("a", "gone", 30, "timeout")]
+    assert rows[0]["site"] == "north"
+
+
+def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path) -> None:
+    """What fell silent or said goodbye is in the other topic; what ticks show to be alive is not."""
+    bootstrap, topic, output = kafka_broker.bootstrap, topics("events"), topics("gone")
+    ensure_topics(bootstrap, [TopicSpec(topic, 2, {}), TopicSpec(output, 1, {})])
+    now = datetime.now(UTC)
+    sender = Sender(bootstrap, topic)
+    for device, age_s, kind in (("dead", 60, "beat"), ("left", 60, "beat"), ("left", 50, "bye"), ("alive", -5, "beat")):
+        event = {"device": device, "at": (now - timedelta(seconds=age_s)).isoformat(), "type": kind, "firmware": "1.2"}
+        sender.send(device.encode(), json.dumps(event).encode())
+    sender.close()
+    jars = ",".join(map(str, fetch_jars("spark")))
+    words = [str(SPARK / "spark-submit"), "--master", "local[2]", "--jars", jars, str(EXAMPLES / "devices_on_kafka.py")]
+    words += [bootstrap, topic, output, str(tmp_path / "checkpoint")]
+    with (
+        (tmp_path / "log").open("wb") as log,
+        tick.Ticker(bootstrap, topic, run=tick.new_run(), interval_ms=500),
+        subprocess.Popen(words, cwd=tmp_path, env=ENV, stdout=log, stderr=log) as process,
+    ):
+        try:
+
+            def gone() -> list[Any]:
+                assert process.poll() is None, (tmp_path / "log").read_text()[-5000:]
+                return [json.loads(record.value or b"") for record in read_topic(bootstrap, output)]
+
+            wait_for(lambda: len(gone()) == 2, "two devices that are gone")
+            rows = {row["device"]: row for row in gone()}
+        finally:
+            process.send_signal(signal.SIGTERM)
+    assert {name: row["reason"] for name, row in rows.items()} == {"dead": "timeout", "left": "ended"}
+    assert {row["event"] for row in rows.values()} == {"gone"}
+    assert rows["dead"]["firmware"] == "1.2"
+    assert rows["dead"]["silent_for"] == 30.0
+
+
+def test_the_notebook(tmp_path: Path) -> None:
+    """All its cells run, and say what their texts say."""
+    notebook = nbformat.read(EXAMPLES / "devices.ipynb", as_version=4)  # type: ignore[no-untyped-call]
+    assert not any(cell.get("outputs") for cell in notebook.cells), "clear all outputs before it is committed"
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
+    shown = ["".join(map(_text, cell.outputs)) for cell in notebook.cells if cell.cell_type == "code"]
+    listed, ended, frame, described, streamed, figures = shown[1:]
+    assert "('b', 'gone', '12:00:30', 'timeout')" in listed
+    assert "('b', 'gone', '12:00:40', 'ended')" in ended
+    assert "|     b| gone|2026-01-01 12:00:40|    1| ended|" in frame
+    assert described.startswith("sessions  of device; gone after 5s without an event\n")
+    (gone,) = (line for line in streamed.splitlines() if "|gone " in line)
+    assert gone.startswith("|3 ")
+    assert "'refused': 0" in figures
+
+
+def _text(output: Any) -> str:
+    return str(output.get("text") or output.get("data", {}).get("text/plain", ""))
