@@ -2,7 +2,7 @@
 
 What is public is in `__all__`: `sessions` (which keys of a DataFrame fall silent), `tick` (a time for quiet topics),
 the rows of the job's topics (`Verdict` with its `Kind` and `ExpiryReason`), and `heartwheel.testing`. Whatever else
-there is may change with any release.
+there is may change with any release (`docs/sessions.md`).
 
 Nine rooms, each built on those before it (`docs/architecture.md` has the drawing, and where time comes from):
 
@@ -43,15 +43,17 @@ _PUBLIC = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Load what is asked for, and no more: `heartwheel explain` starts without NumPy."""
-    if name not in _PUBLIC:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib  # noqa: PLC0415 - only for who asks
+if not TYPE_CHECKING:  # else a type checker would take any name as exported
 
-    module, attribute = _PUBLIC[name]
-    found = importlib.import_module(module)
-    return getattr(found, attribute) if attribute else found
+    def __getattr__(name: str) -> Any:
+        """Load what is asked for, and no more: `heartwheel explain` starts without NumPy."""
+        if name not in _PUBLIC:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        import importlib  # noqa: PLC0415 - only for who asks
+
+        module, attribute = _PUBLIC[name]
+        found = importlib.import_module(module)
+        return getattr(found, attribute) if attribute else found
 
 
 def __dir__() -> list[str]:
