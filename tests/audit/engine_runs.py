@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import msgspec
@@ -64,6 +65,10 @@ class Run:
     clock_ms: int
     written: list[WrittenRow] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
+
+    def copy(self) -> Run:
+        """Return a run whose rows can be falsified."""
+        return replace(self, written=[copy.copy(each) for each in self.written], rejected=list(self.rejected))
 
     def find(self, wanted: Callable[[Row], bool]) -> WrittenRow:
         """Return the first row of a kind."""

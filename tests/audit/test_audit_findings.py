@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.engine_runs import Rejected, Run, WrittenRow, engine_run
+from audit.engine_runs import Rejected, WrittenRow, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.proof.audit import FindingKind, Report
 from heartwheel.proof.audit.derived import Row, id_of
@@ -33,12 +32,6 @@ def _sorts() -> list[int]:
 
 every_row = pytest.mark.parametrize("number", _sorts())
 both_ways = pytest.mark.parametrize("rows_first", [True, False])
-
-
-def _run() -> Run:
-    run = copy.copy(CLEAN)
-    run.written, run.rejected = [copy.copy(each) for each in CLEAN.written], list(CLEAN.rejected)
-    return run
 
 
 def _faults(report: Report) -> dict[str, int]:
@@ -79,14 +72,14 @@ def test_the_log_has_every_kind_of_row() -> None:
 @both_ways
 def test_what_the_engine_told_is_clean(*, rows_first: bool) -> None:
     """Nothing is found where nothing is wrong, and every row is confirmed."""
-    report = _run().audit(rows_first=rows_first)
+    report = CLEAN.copy().audit(rows_first=rows_first)
     assert (report.ok, report.faults, report.confirmed, report.derived) == (True, {}, len(ROWS), len(ROWS))
 
 
 @every_row
 def test_a_missed_verdict_is_found(number: int) -> None:
     """Of whatever row is not there, just that verdict is missed."""
-    run = _run()
+    run = CLEAN.copy()
     gone = run.written.pop(number).row
     report = run.audit()
     assert _faults(report) == {"missed": 1}
@@ -98,7 +91,7 @@ def test_a_missed_verdict_is_found(number: int) -> None:
 @both_ways
 def test_a_row_written_again_is_no_fault(number: int, *, rows_first: bool) -> None:
     """At least once is what is promised: the same row again is counted, and is no fault."""
-    run = _run()
+    run = CLEAN.copy()
     run.append(run.written[number].row)
     report = run.audit(rows_first=rows_first)
     assert (report.faults, report.repeated) == ({}, 1)
@@ -108,7 +101,7 @@ def test_a_row_written_again_is_no_fault(number: int, *, rows_first: bool) -> No
 @both_ways
 def test_a_second_row_with_the_same_id_is_found(number: int, *, rows_first: bool) -> None:
     """Another row with a known id, which says something else, is a duplicate."""
-    run = _run()
+    run = CLEAN.copy()
     row = run.written[number].row
     other = {"client_id": "x"} if isinstance(row, ExpirationRow) else {"member_count": row.member_count + 1}
     added = run.append(msgspec.structs.replace(row, **other))
@@ -121,7 +114,7 @@ def test_a_second_row_with_the_same_id_is_found(number: int, *, rows_first: bool
 @both_ways
 def test_a_second_row_with_another_id_is_found(number: int, *, rows_first: bool) -> None:
     """A second row about the same silence, or the same generation, is a duplicate although its id is a new one."""
-    run = _run()
+    run = CLEAN.copy()
     run.append(_moved(run.written[number].row, 1))
     assert _faults(run.audit(rows_first=rows_first)) == {"duplicate": 1}
 
@@ -130,7 +123,7 @@ def test_a_second_row_with_another_id_is_found(number: int, *, rows_first: bool)
 @both_ways
 def test_a_row_with_a_wrong_time_is_found(number: int, *, rows_first: bool) -> None:
     """A row that tells another time than the log is wrong, once: neither false nor missed on top."""
-    run = _run()
+    run = CLEAN.copy()
     run.written[number].row = _moved(run.written[number].row, -1)
     report = run.audit(rows_first=rows_first)
     assert _faults(report) == {"wrong": 1}
@@ -160,7 +153,7 @@ def _other(was: Any, *, is_number: bool) -> object:
 def test_a_row_with_a_wrong_fact_is_found(number: int) -> None:
     """Whichever fact of a row is not what the log says is found and named."""
     for field in _FIELDS[type(CLEAN.written[number].row)]:
-        run = _run()
+        run = CLEAN.copy()
         changed = _other(getattr(run.written[number].row, field), is_number=field.endswith(("_ms", "_count")))
         run.written[number].row = msgspec.structs.replace(run.written[number].row, **{field: changed})
         report = run.audit()
@@ -172,7 +165,7 @@ def test_a_row_with_a_wrong_fact_is_found(number: int) -> None:
 @both_ways
 def test_a_row_with_a_forged_id_is_found(number: int, *, rows_first: bool) -> None:
     """An id that is not that of the content is a forgery, and the verdict does not count as missed as well."""
-    run = _run()
+    run = CLEAN.copy()
     run.written[number].row = msgspec.structs.replace(run.written[number].row, id="0" * 32)
     assert _faults(run.audit(rows_first=rows_first)) == {"forged": 1}
 
@@ -180,7 +173,7 @@ def test_a_row_with_a_forged_id_is_found(number: int, *, rows_first: bool) -> No
 @every_row
 def test_content_under_anothers_id_is_found(number: int) -> None:
     """Content that was changed under the true id is a forgery, too: the id tells."""
-    run = _run()
+    run = CLEAN.copy()
     row = run.written[number].row
     changes: list[dict[str, object]] = [{"generation_id": row.generation_id + 1}]
     if isinstance(row, TriggerRow):
@@ -223,7 +216,7 @@ FORGERIES: dict[str, tuple[Callable[[Row], bool], Callable[[Row], Row], FindingK
 def test_a_row_too_many_is_found(name: str, *, rows_first: bool) -> None:
     """What the log does not give is false, and forged if it is about somebody who is not in the log at all."""
     wanted, change, kind = FORGERIES[name]
-    run = _run()
+    run = CLEAN.copy()
     added = run.append(change(run.find(lambda row: wanted(row) and row.group_id == "workers").row))
     report = run.audit(rows_first=rows_first)
     assert report.faults == {kind: 1}
@@ -242,7 +235,7 @@ def _neighbours() -> list[tuple[int, int]]:
 @both_ways
 def test_p4_rows_that_changed_places_are_found(pair: tuple[int, int], *, rows_first: bool) -> None:
     """P4: two rows of a group that stand in the wrong order are one fault."""
-    run = _run()
+    run = CLEAN.copy()
     one, other = (run.written[number] for number in pair)
     one.row, other.row = other.row, one.row
     assert _faults(run.audit(rows_first=rows_first)) == {"out_of_order": 1}
@@ -250,7 +243,7 @@ def test_p4_rows_that_changed_places_are_found(pair: tuple[int, int], *, rows_fi
 
 def test_p4_an_expiry_that_was_noticed_after_its_rebalance_is_found() -> None:
     """P4 holds between the two topics, too: an expiry is noticed no later than the rebalance that it triggers."""
-    run = _run()
+    run = CLEAN.copy()
     expired = run.find(lambda row: isinstance(row, ExpirationRow) and row.group_id == "met")
     assert isinstance(expired.row, ExpirationRow)
     late = expired.row.detected_ms + 500
@@ -261,7 +254,7 @@ def test_p4_an_expiry_that_was_noticed_after_its_rebalance_is_found() -> None:
 @pytest.mark.parametrize("number", range(len(CLEAN.rejected)))
 def test_p6_a_missing_reject_is_found(number: int) -> None:
     """P6: a record that cannot be used and is not on the rejects topic was dropped in silence."""
-    run = _run()
+    run = CLEAN.copy()
     gone = run.rejected.pop(number)
     report = run.audit()
     assert _faults(report) == {"reject_missing": 1}
@@ -271,7 +264,7 @@ def test_p6_a_missing_reject_is_found(number: int) -> None:
 @pytest.mark.parametrize(("number", "cause"), [(0, "tombstone"), (1, "shard_full"), (2, "not_json")])
 def test_a_reject_of_another_cause_is_found(number: int, cause: str) -> None:
     """A reject says why, and the audit knows why."""
-    run = _run()
+    run = CLEAN.copy()
     run.rejected[number] = Rejected(run.rejected[number].partition, run.rejected[number].offset, cause)
     assert _faults(run.audit()) == {"reject_forged": 1}
 
@@ -281,14 +274,14 @@ def test_a_reject_of_another_cause_is_found(number: int, cause: str) -> None:
 )
 def test_a_reject_of_a_good_record_is_found(offset: int, cause: str) -> None:
     """A reject of a record that was used, or is not there, is forged; a known member meets no limit."""
-    run = _run()
+    run = CLEAN.copy()
     run.rejected.append(Rejected(0, offset, cause))
     assert _faults(run.audit()) == {"reject_forged": 1}
 
 
 def test_what_is_after_the_clock_is_too_early_to_say() -> None:
     """Neither a verdict that is not due by the clock is missed, nor a row after it false."""
-    run = _run()
+    run = CLEAN.copy()
     last_ms = max(each.row.detected_ms for each in run.written)
     after = [each for each in run.written if each.row.detected_ms == last_ms]
     run.written = [each for each in run.written if each not in after]
@@ -301,7 +294,7 @@ def test_what_is_after_the_clock_is_too_early_to_say() -> None:
 
 def test_a_verdict_in_the_tick_of_the_clock_is_too_early_to_say() -> None:
     """The wheel rounds deadlines up to its tick, so the clock must have passed the end of it."""
-    run = _run()
+    run = CLEAN.copy()
     last = max(run.written, key=lambda each: each.row.deadline_ms if isinstance(each.row, ExpirationRow) else 0)
     assert isinstance(last.row, ExpirationRow)
     run.written = [each for each in run.written if each is not last]
@@ -312,7 +305,7 @@ def test_a_verdict_in_the_tick_of_the_clock_is_too_early_to_say() -> None:
 
 def test_findings_are_all_counted_and_the_first_are_kept() -> None:
     """A topic that is all wrong makes a short report with the true numbers."""
-    run = _run()
+    run = CLEAN.copy()
     run.written.clear()
     report = run.audit(examples_max=3)
     assert (report.faults, len(report.findings)) == ({FindingKind.MISSED: len(ROWS)}, 3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import subprocess
 import sys
@@ -12,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.engine_runs import Rejected, Run, audit_config, engine_run
+from audit.engine_runs import Rejected, audit_config, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
 from heartwheel.proof.audit import Audit, AuditConfig, AuditStateError, FindingKind, in_log_order
 from heartwheel.proof.audit.recent import Recent
@@ -22,12 +21,6 @@ from support.heartbeat_logs import EXAMPLES
 
 CLOCK_MS = T0 + 32_000
 CLEAN = engine_run(rich_log(), clock_ms=CLOCK_MS, config=CONFIG, cuts=[40, 80, 120])
-
-
-def _run() -> Run:
-    run = copy.copy(CLEAN)
-    run.written, run.rejected = [copy.copy(each) for each in CLEAN.written], list(CLEAN.rejected)
-    return run
 
 
 def _beats(log: LogBuilder, member: str, *times_ms: int, partition: int = 0, session_ms: int = 1_000) -> None:
@@ -70,7 +63,7 @@ def test_java_walks_by_bucket_and_grows_at_three_quarters() -> None:
 @settings(max_examples=max(5, EXAMPLES // 10))
 def test_an_audit_that_is_cut_anywhere_comes_to_the_same(cuts: list[int], fault: int, rows_first: bool) -> None:  # noqa: FBT001 - drawn
     """Written down and carried on, at any record, any number of times, the report is the same to the letter."""
-    run = _run()
+    run = CLEAN.copy()
     del run.written[fault * 7 : fault * 8]
     settled = {"late_ms_max": 1_000}
     whole = run.audit(rows_first=rows_first, **settled)
@@ -91,7 +84,7 @@ def test_an_audit_that_is_cut_anywhere_comes_to_the_same(cuts: list[int], fault:
 
 def test_a_report_in_between_changes_nothing() -> None:
     """An audit can be asked at any time: what it says then is not in what it says later."""
-    run = _run()
+    run = CLEAN.copy()
     audit = Audit(audit_config(CONFIG))
     for record in run.log.records[:50]:
         audit.event(record.append_ms, record.partition, record.offset, record.value)
@@ -152,7 +145,7 @@ def test_recent_keeps_at_least_half_of_what_it_may() -> None:
 
 def test_a_repetition_beyond_memory_is_not_called_false() -> None:
     """What may repeat a row that was confirmed and forgotten is counted as not judged: no fault is made up."""
-    run = _run()
+    run = CLEAN.copy()
     run.append(run.written[0].row)
     report = run.audit(remembered_max=4)
     assert (report.faults, report.unjudged) == ({}, 1)
@@ -163,7 +156,7 @@ def test_a_repetition_beyond_memory_is_not_called_false() -> None:
 
 def test_groups_older_than_the_log_are_not_judged() -> None:
     """Where the first records are gone, a group may have had members, generations and timers that nobody knows."""
-    run = _run()
+    run = CLEAN.copy()
     config = audit_config(CONFIG)
     audit = Audit(config)
     audit.begins(0, T0 + 5_000)
@@ -207,7 +200,7 @@ def test_a_record_that_was_passed_over_keeps_nobody_alive() -> None:
 
 def test_garbage_that_was_passed_over_needs_no_reject_of_its_own() -> None:
     """A record that cannot be used, and was passed over by its offset, is rejected as that and nothing else."""
-    run = _run()
+    run = CLEAN.copy()
     run.rejected[0] = Rejected(run.rejected[0].partition, run.rejected[0].offset, "skipped")
     report = run.audit()
     assert (report.faults, report.skipped) == ({}, 1)
@@ -215,7 +208,7 @@ def test_garbage_that_was_passed_over_needs_no_reject_of_its_own() -> None:
 
 def test_what_nobody_can_unpack_is_believed() -> None:
     """A reject of a record that the audit could not read is no forgery; one beside it is."""
-    run = _run()
+    run = CLEAN.copy()
     last = max(record.offset for record in run.log.records if record.partition == 0)
     run.rejected.append(Rejected(0, last + 5, "too_large"))
     audit = Audit(audit_config(CONFIG))

@@ -8,14 +8,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from heartwheel.front.cli.app import run
-from support.gateway_double import GatewayDouble, gateway_double
+from support.gateway_double import GatewayDouble, gateway_double, wait_until
 
 COMMANDS = {
     "heartwheel-beat": [sys.executable, "-c", "from heartwheel_beats.command import main; main()"],
@@ -29,14 +28,6 @@ def gateway() -> Iterator[GatewayDouble]:
     """Run a gateway that keeps what it is sent."""
     with gateway_double() as double:
         yield double
-
-
-def wait_until(true: Callable[[], object], what: str, seconds: float = 30) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"waited in vain until {what}"
-        time.sleep(0.01)
 
 
 def beat(

@@ -10,8 +10,7 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
@@ -20,7 +19,7 @@ from heartwheel.wire.event_codec import decode_event
 from heartwheel.wire.events import JOB, JOB_RUN, EventType
 from heartwheel_beats import BeatsError, KafkaSender, Member, beats, member, parse_duration_ms
 from heartwheel_beats.senders import HttpSender, sender_for
-from support.gateway_double import GatewayDouble, gateway_double
+from support.gateway_double import GatewayDouble, gateway_double, wait_until
 
 
 @pytest.fixture
@@ -32,14 +31,6 @@ def gateway() -> Iterator[GatewayDouble]:
 
 class PanicError(BaseException):
     """A crash that is no `Exception`, as extensions in Rust have it."""
-
-
-def wait_until(true: Callable[[], object], what: str, seconds: float = 20) -> None:
-    """Wait for a condition."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"waited in vain until {what}"
-        time.sleep(0.01)
 
 
 def start(gateway: GatewayDouble, script: str) -> subprocess.Popen[str]:

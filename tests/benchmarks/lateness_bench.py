@@ -18,8 +18,6 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from heartwheel.base.percentiles import percentile
 from heartwheel.engine.heartbeats.config import job_config
 from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
@@ -28,10 +26,10 @@ from heartwheel.engine.runtime.driver.session import session_conf, start_session
 from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
-from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
 from heartwheel.settings import load_settings
+from support.bench import lateness_of
 from support.cores import cpu_s
 from support.rawfeed import RawFeed, RawMembers
 
@@ -113,7 +111,7 @@ def measure(
         deaths.join()
         batches = [each for each in query.recentProgress[skipped:] if each["numInputRows"]]
         give_up_s = time.monotonic() + 120
-        while len(late := _lateness(broker, names["expirations"])) < dying.members and time.monotonic() < give_up_s:
+        while len(late := lateness_of(broker, names["expirations"])) < dying.members and time.monotonic() < give_up_s:
             time.sleep(0.5)
         query.stop()
     took = sorted(each["durationMs"]["triggerExecution"] for each in batches)
@@ -134,13 +132,6 @@ def measure(
 def _feed(broker: EmbeddedKafka, topic: str, who: RawMembers, per_batch: int, **limits: Any) -> None:
     with RawFeed(broker.bootstrap, topic, who, records_per_batch=per_batch) as feed:
         feed.run(**limits)
-
-
-def _lateness(broker: EmbeddedKafka, topic: str) -> list[int]:
-    return sorted(
-        record.append_ms - msgspec.json.decode(record.value or b"")["deadline_ms"]
-        for record in read_topic(broker.bootstrap, topic)
-    )
 
 
 if __name__ == "__main__":

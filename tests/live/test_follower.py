@@ -13,9 +13,8 @@ from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.sender import Sender
 from heartwheel.readers.live.follower import Follower
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
-from heartwheel.settings import Settings
 from heartwheel.wire.verdict_rows import ExpirationRow
-from support.job import PATIENCE_S, Topics, wait_for
+from support.job import PATIENCE_S, Topics, settings_of, wait_for
 from support.output_rows import expired, status
 
 pytestmark = pytest.mark.kafka
@@ -38,14 +37,6 @@ class Heard:
         return [each.row.member_id for each in list(self.rows) if isinstance(each.row, ExpirationRow)]
 
 
-def settings_of(topics: Topics) -> Settings:
-    """Point the settings at a test's topics."""
-    settings = Settings()
-    names = settings.kafka.topics.model_copy(update=topics.names)
-    kafka = settings.kafka.model_copy(update={"bootstrap_servers": topics.bootstrap, "topics": names})
-    return settings.model_copy(update={"kafka": kafka})
-
-
 def send(topics: Topics, topic: str, *values: bytes | None) -> None:
     """Append values to a topic, and wait until they are in the log."""
     sender = Sender(topics.bootstrap, topics.names[topic], linger_ms=0)
@@ -66,7 +57,7 @@ def test_nothing_is_lost_or_doubled_over_a_restart_of_the_broker(topics: Callabl
     heard = Heard()
     with EmbeddedKafka() as broker:
         ours = Topics(broker.bootstrap, topics, partitions=1)
-        with Follower(settings_of(ours), since_ms=0, on_rows=heard.take, on_link=heard.links.append) as follower:
+        with Follower(ours.settings(), since_ms=0, on_rows=heard.take, on_link=heard.links.append) as follower:
             send(ours, "expirations", *rows("a", "b"))
             wait_for(lambda: heard.members() == ["a", "b"], "the first rows")
             wait_for(lambda: heard.links == [True], "answers to all that the follower asks")
@@ -88,7 +79,7 @@ def test_what_is_no_row_is_passed_over(kafka_broker: EmbeddedKafka, topics: Call
     newer = msgspec.json.encode(msgspec.to_builtins(expired("g", "newer")) | {"mood": "bad"})
     send(ours, "expirations", b"{}", None, b"\xff\x00", newer)
     send(ours, "status", None, msgspec.json.encode(status(0)))
-    with Follower(settings_of(ours), since_ms=0, on_rows=heard.take) as follower:
+    with Follower(ours.settings(), since_ms=0, on_rows=heard.take) as follower:
         wait_for(lambda: len(heard.rows) == 2, "two rows")
     assert heard.members() == ["newer"]
     assert {each.source for each in heard.rows} == {OutputTopic.EXPIRATIONS, OutputTopic.STATUS}
@@ -100,7 +91,7 @@ def test_it_begins_where_it_is_asked_to(kafka_broker: EmbeddedKafka, topics: Cal
     ours, late, tail = Topics(kafka_broker.bootstrap, topics, partitions=1), Heard(), Heard()
     send(ours, "expirations", *rows("a", "b", "c"))
     send(ours, "status", msgspec.json.encode(status(0)))
-    settings = settings_of(ours)
+    settings = ours.settings()
     with (
         Follower(settings, on_rows=late.take),
         Follower(settings, since_ms=0, tail_max=2, sources=[OutputTopic.EXPIRATIONS], on_rows=tail.take) as follower,
@@ -118,12 +109,8 @@ def test_topics_and_brokers_may_come_later(kafka_broker: EmbeddedKafka, topics: 
     names = {part: topics(part) for part in ("heartbeats", "expirations", "triggers", "status", "rejects", "job")}
     heard, linked = Heard(), threading.Event()
 
-    class Missing:
-        bootstrap = kafka_broker.bootstrap
-
-    missing = Missing()
-    missing.names = names  # type: ignore[attr-defined]
-    with Follower(settings_of(missing), on_rows=heard.take, on_link=lambda _: linked.set()):  # type: ignore[arg-type]
+    missing = settings_of(kafka_broker.bootstrap, names)
+    with Follower(missing, on_rows=heard.take, on_link=lambda _: linked.set()):
         assert linked.wait(60)
         ours = Topics(kafka_broker.bootstrap, names.__getitem__, partitions=1)
         send(ours, "expirations", *rows("a"))
@@ -140,7 +127,7 @@ def test_a_listener_that_fails_ends_the_follower_aloud(
         raise ZeroDivisionError
 
     send(ours, "expirations", *rows("a"))
-    with Follower(settings_of(ours), since_ms=0, on_rows=fail, on_link=links.append) as follower:
+    with Follower(ours.settings(), since_ms=0, on_rows=fail, on_link=links.append) as follower:
         wait_for(lambda: follower.failure, "the follower to end")
     assert isinstance(follower.failure, ZeroDivisionError)
     assert links[-1:] in ([], [False])
@@ -152,7 +139,7 @@ def test_it_finishes_with_all_that_is_there(kafka_broker: EmbeddedKafka, topics:
     ours, heard = Topics(kafka_broker.bootstrap, topics, partitions=2), Heard()
     names = [f"m{number}" for number in range(3_000)]
     send(ours, "expirations", *rows(*names))
-    follower = Follower(settings_of(ours), sources=[OutputTopic.EXPIRATIONS], since_ms=0, on_rows=heard.take)
+    follower = Follower(ours.settings(), sources=[OutputTopic.EXPIRATIONS], since_ms=0, on_rows=heard.take)
     follower.start()
     follower.finish()
     assert follower.failure is None
@@ -179,7 +166,7 @@ def test_how_things_stand_is_told_while_verdicts_are_still_taken(
             time.sleep(1)
 
     send(ours, "expirations", *rows(*(f"m{number}" for number in range(count))))
-    with Follower(settings_of(ours), since_ms=0, on_rows=take) as follower:
+    with Follower(ours.settings(), since_ms=0, on_rows=take) as follower:
         assert begun.wait(PATIENCE_S)
         send(ours, "status", msgspec.json.encode(status()))
         sent.set()

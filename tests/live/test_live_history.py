@@ -84,14 +84,6 @@ def test_a_failure_is_shown_as_one() -> None:
     assert (back.left, back.failed) == (None, None)
 
 
-def settings_of(topics: Topics) -> Settings:
-    """Point the settings at a test's topics."""
-    settings = Settings()
-    names = settings.kafka.topics.model_copy(update=topics.names)
-    kafka = settings.kafka.model_copy(update={"bootstrap_servers": topics.bootstrap, "topics": names})
-    return settings.model_copy(update={"kafka": kafka})
-
-
 @pytest.mark.kafka
 def test_history_is_read_from_the_topic(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
     """Of a group, whichever partition its key is in, the events of a member, and who else is there; cut by a bound."""
@@ -99,7 +91,7 @@ def test_history_is_read_from_the_topic(kafka_broker: EmbeddedKafka, topics: Cal
     ours.send([event for _ in range(3) for group in ("g", "h", "i") for event in beats_of(group, 2)])
     (record, *_) = [each for each in ours.read("heartbeats") if each.key == b"h"]
     now_ms = record.append_ms + 1_000
-    reader = HistoryReader(settings_of(ours))
+    reader = HistoryReader(ours.settings())
     found = reader.member("h", "h-m1", newest=None, now_ms=now_ms)
     assert ([event.type for event in found.events], found.note) == ([EventType.HEARTBEAT] * 3, "")
     assert reader.member("h", "h-m1", newest=None, now_ms=now_ms) is found
@@ -109,9 +101,7 @@ def test_history_is_read_from_the_topic(kafka_broker: EmbeddedKafka, topics: Cal
         ("h-m0", 3),
         ("h-m1", 3),
     ]
-    bounded = HistoryReader(settings_of(ours), ScanBounds(records_max=1)).member(
-        "h", "h-m1", newest=None, now_ms=now_ms
-    )
+    bounded = HistoryReader(ours.settings(), ScanBounds(records_max=1)).member("h", "h-m1", newest=None, now_ms=now_ms)
     assert (bounded.truncated, "Reading stopped after" in bounded.note) == (True, True)
 
 

@@ -150,10 +150,6 @@ def _wait_held(world: World, job: Job) -> list[tuple[int, int]]:
     return held
 
 
-def _until_expired(world: World, job: Job, group: str) -> None:
-    job.wait_for(lambda: f"{group}-m0" in world.topics.expired(), f"{group} to be expired")
-
-
 def test_f1_killed_in_the_state_function_of_the_first_batch(world: World) -> None:
     """F1: killed while the first batch of the catch-up phase is inside the state function: nothing of it remains."""
     world.silence("first")
@@ -191,7 +187,7 @@ def test_f1_killed_after_the_state_commit_and_before_the_sink(world: World) -> N
         job.until_live()
         # A producer that has never written to a topic asks the broker about it first, and would wait there.
         world.silence("before-state-only")
-        _until_expired(world, job, "before-state-only")
+        job.until_expired(["before-state-only-m0"])
         world.hold("state-only")
         world.silence("state-only")
         _wait_held(world, job)
@@ -259,7 +255,7 @@ def test_f5_a_python_worker_dies(world: World, enduring: Job) -> None:
     ((pid, _),) = _wait_held(world, enduring)
     os.kill(pid, signal.SIGKILL)
     world.release()
-    _until_expired(world, enduring, "worker")
+    enduring.until_expired(["worker-m0"])
     assert "a Python worker has died" in enduring.log
 
 
@@ -269,7 +265,7 @@ def test_i3_the_broker_is_away(world: World, enduring: Job) -> None:
     world.broker.kill()
     time.sleep(OUTAGE_S)  # the outage itself
     world.broker.start()
-    _until_expired(world, enduring, "outage")
+    enduring.until_expired(["outage-m0"])
     before = world.newest("commits")
     enduring.wait_for(lambda: world.newest("commits") > before + 1, "batches after the outage")
 
@@ -284,7 +280,7 @@ def test_f7_the_disk_of_the_checkpoint_is_full(world: World, enduring: Job) -> N
             stream.write(bytes(4096))
     enduring.wait_for(lambda: "the disk of the checkpoint is full" in enduring.log, "the job to say that it is full")
     world.filler.unlink()
-    _until_expired(world, enduring, "full-disk")
+    enduring.until_expired(["full-disk-m0"])
 
 
 def test_the_jvm_runs_out_of_memory(world: World, enduring: Job) -> None:
@@ -306,7 +302,7 @@ def test_two_jobs_on_one_checkpoint_end_as_one(world: World) -> None:
         assert "error: another job runs on the same checkpoint" in loser.log
         assert "hint: stop one of them" in loser.log
         world.silence("two-jobs")
-        _until_expired(world, other if loser is one else one, "two-jobs")
+        (other if loser is one else one).until_expired(["two-jobs-m0"])
 
 
 def _is_newer(world: World, batch: int) -> bool:
@@ -384,7 +380,7 @@ def test_p1_p3_after_all_of_it_every_silence_is_told_once(world: World) -> None:
     """P1, P3: after every fault above: each silence of the log has one id, and nobody who lived was expired."""
     with ended(world.job().start()) as job:
         world.silence("last")
-        _until_expired(world, job, "last")
+        job.until_expired(["last-m0"])
         job.until_clock(int(time.time() * 1000))
         assert job.stop() == 0
     assert_exact(job, due=world.dead, members=10)

@@ -6,14 +6,13 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
 from heartwheel.wire.partitioner import partition_of
-from support.job import Job, Topics, beats_of, running
+from support.job import Topics, beats_of, running
 from support.living import Living
 from support.rawfeed import RawFeed, RawMembers
 from support.verdicts import assert_audit_is_clean
@@ -41,16 +40,6 @@ def _has_read(topics: Topics, goal: int) -> bool:
     return int(topics.rows("job")[-1]["records"]) >= goal
 
 
-def _until_expired(job: Job, members: list[str]) -> dict[str, dict[str, Any]]:
-    """Wait until members are expired, and return everybody's rows by their ids."""
-
-    def found() -> dict[str, dict[str, Any]]:
-        rows = {row["member_id"]: row for row in job.topics.rows("expirations")}
-        return rows if set(members) <= set(rows) else {}
-
-    return dict(job.wait_for(found, f"{len(members)} expirations"))
-
-
 def test_p1_growth_under_a_backlog_expires_nobody_who_lives(
     kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -74,12 +63,11 @@ def test_p1_growth_under_a_backlog_expires_nobody_who_lives(
             dead += _die(made, "after")
             for goal in range(BACKLOG // 4, BACKLOG + 1, BACKLOG // 4):
                 job.wait_for(partial(_has_read, made, goal), f"{goal} records to be read")
-            rows = _until_expired(job, dead)
+            rows = job.until_expired(dead)
             job.until_clock(int(time.time() * 1000))
         assert job.stop() == 0
-    assert set(rows) == set(dead)
-    assert {row["deadline_ms"] - row["last_seen_ms"] for row in rows.values()} == {SESSION_MS}
-    assert {row["member_id"] for row in made.rows("expirations")} <= set(dead)
+    assert {row["deadline_ms"] - row["last_seen_ms"] for row in rows} == {SESSION_MS}
+    assert {row["member_id"] for row in made.rows("expirations")} == set(dead)
     assert_audit_is_clean(job)
 
 

@@ -48,10 +48,6 @@ class World(NamedTuple):
         self.topics.send(beats)
         return [beat.member_id for beat in beats]
 
-    def until_expired(self, members: list[str]) -> None:
-        """Wait until members are expired."""
-        self.job.wait_for(lambda: set(members) <= set(self.topics.expired()), f"{members} to be expired")
-
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
@@ -79,10 +75,10 @@ def test_ticks_withheld_from_one_partition_hold_its_groups_alone(world: World) -
     withhold.write_text("0")
     world.job.wait_for(lambda: "Time has stopped in 1 partition" in page_of(world.topics).sentence, "the page to say")
     waiting = world.die_in(0, "withheld")
-    world.until_expired(world.die_in(1, "not-withheld"))
+    world.job.until_expired(world.die_in(1, "not-withheld"))
     assert set(world.topics.expired()).isdisjoint(waiting)
     withhold.unlink()
-    world.until_expired(waiting)
+    world.job.until_expired(waiting)
     assert_audit_is_clean(world.job)
 
 
@@ -102,7 +98,7 @@ def test_without_the_leader_of_a_partition_nobody_is_expired_or_forgotten(world:
     waiting += world.die_in(1, "led-by-the-other")
     assert set(world.topics.expired()).isdisjoint(waiting)
     world.second.start()
-    world.until_expired(waiting)
+    world.job.until_expired(waiting)
     world.job.wait_for(lambda: page_of(world.topics).sentence.startswith("Healthy"), "the page to be healthy")
     assert_audit_is_clean(world.job)
 

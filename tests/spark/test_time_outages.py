@@ -60,13 +60,6 @@ class World(NamedTuple):
         wanted = set(members)
         return [row for row in self.topics.rows("expirations") if row["member_id"] in wanted]
 
-    def until_expired(self, members: Sequence[str]) -> list[dict[str, Any]]:
-        """Wait until members are expired, and return the rows."""
-        found = self.job.wait_for(
-            lambda: len(rows := self.expirations(members)) >= len(members) and rows, f"{len(members)} expirations"
-        )
-        return list(found)
-
 
 def beat(group: str, member: str) -> Event:
     """Make one heartbeat."""
@@ -130,7 +123,7 @@ def test_p1_an_outage_expires_nobody_who_lives(
     stop(world.broker)
     time.sleep(seconds)
     go_on(world.broker)
-    rows = world.until_expired(dead)
+    rows = world.job.until_expired(dead)
     world.job.until_clock(int(time.time() * 1000))
 
     assert {row["member_id"] for row in world.topics.rows("expirations") if row["last_seen_ms"] >= began_ms} == set(
@@ -190,7 +183,7 @@ def test_p1_open_transactions_stop_time_and_expire_nobody(world: World) -> None:
     world.topics.send([event for of in dead.values() for event in of])
     names = {partition: [event.member_id for event in of] for partition, of in dead.items()}
 
-    assert len(world.until_expired(names[free])) == len(names[free])
+    assert len(world.job.until_expired(names[free])) == len(names[free])
     assert time.monotonic() - opened < TRANSACTION_S, "the machine is too slow for this test"
     wait_for(lambda: world.topics.rows("job")[-1]["standing"] >= 2, "both partitions to be named")
     time.sleep(max(0.0, TRANSACTION_S - (time.monotonic() - opened)))  # the transactions themselves
@@ -200,7 +193,7 @@ def test_p1_open_transactions_stop_time_and_expire_nobody(world: World) -> None:
     producers[1].abort_transaction(30)
 
     due = names[committed] + names[aborted] + ["inside-0"]
-    rows = world.until_expired(due)
+    rows = world.job.until_expired(due)
     world.job.until_clock(int(time.time() * 1000))
     # Nothing was an outage: ticks were written behind the transactions, so the deadlines are the true ones.
     assert {row["deadline_ms"] - row["last_seen_ms"] for row in rows} == {SESSION_MS}

@@ -55,10 +55,6 @@ class World(NamedTuple):
         self.topics.send(beats)
         return [beat.member_id for beat in beats]
 
-    def until_expired(self, members: list[str]) -> None:
-        """Wait until members are expired."""
-        self.job.wait_for(lambda: set(members) <= set(self.topics.expired()), f"{members} to be expired")
-
     def admin(self) -> Any:
         """Open a client that may do everything."""
         return admin_client(self.topics.bootstrap, self.topics.properties)
@@ -130,7 +126,7 @@ def test_without_the_right_to_write_time_stands_still(world: World) -> None:
     with world.admin() as admin:
         found = ResourcePatternFilter(ResourceType.TOPIC, topic, PatternType.LITERAL)
         admin.delete_acls([ACLFilter(f"User:{USER}", "*", ACLOperation.WRITE, ACLPermissionType.DENY, found)])
-    world.until_expired(waiting)
+    world.job.until_expired(waiting)
     _until_healthy(world)
     assert_audit_is_clean(world.job)
 
@@ -141,10 +137,10 @@ def test_a_quota_that_holds_ticks_back_is_named(world: World) -> None:
     _assert_everybody_is_told(
         world, "a quota of the cluster holds back the user that writes ticks", hint="raise producer_byte_rate"
     )
-    world.until_expired(world.die("throttled"))
+    world.job.until_expired(world.die("throttled"))
     _set_quota(world, None)
     _until_healthy(world)
-    world.until_expired(world.die("free-again"))
+    world.job.until_expired(world.die("free-again"))
     assert_audit_is_clean(world.job)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -78,3 +79,11 @@ def gateway_double() -> Iterator[GatewayDouble]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def wait_until(true: Callable[[], object], what: str, seconds: float = 30) -> None:
+    """Wait for a condition."""
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, f"waited in vain until {what}"
+        time.sleep(0.01)

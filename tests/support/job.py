@@ -20,6 +20,7 @@ from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
 from heartwheel.kafka.topics import ensure_topics
+from heartwheel.settings import Settings
 from heartwheel.wire.events import Event
 from heartwheel.wire.group_heartbeats import GroupHeartbeat
 from heartwheel.wire.requests import Request, encode_request
@@ -62,6 +63,14 @@ def beats_of(group: str, members: int, *, session_ms: int = SESSION_MS) -> list[
         Event(group_id=group, member_id=f"{group}-m{i}", session_timeout_ms=session_ms, client_id="c", client_host="/h")
         for i in range(members)
     ]
+
+
+def settings_of(bootstrap: str, topics: Mapping[str, str]) -> Settings:
+    """Return settings that name a broker and topics."""
+    settings = Settings()
+    names = settings.kafka.topics.model_copy(update=topics)
+    kafka = settings.kafka.model_copy(update={"bootstrap_servers": bootstrap, "topics": names})
+    return settings.model_copy(update={"kafka": kafka})
 
 
 class Topics:
@@ -107,6 +116,10 @@ class Topics:
     def rows(self, topic: str) -> list[dict[str, Any]]:
         """Read the values of a topic."""
         return [msgspec.json.decode(record.value or b"null") for record in self.read(topic)]
+
+    def settings(self) -> Settings:
+        """Return settings that name these topics."""
+        return settings_of(self.bootstrap, self.names)
 
     def expired(self) -> list[str]:
         """Name the expired members, sorted."""
@@ -189,6 +202,16 @@ class Job:
             return wait_for(checked, what)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.log[-3000:]}") from None
+
+    def until_expired(self, members: Iterable[str]) -> list[dict[str, Any]]:
+        """Wait until members are expired, and return their rows."""
+        wanted = set(members)
+
+        def found() -> list[dict[str, Any]]:
+            rows = [row for row in self.topics.rows("expirations") if row["member_id"] in wanted]
+            return rows if wanted <= {row["member_id"] for row in rows} else []
+
+        return list(self.wait_for(found, f"{len(wanted)} members to be expired"))
 
     def until_live(self) -> None:
         """Wait until it has caught up."""
