@@ -61,6 +61,7 @@ def test_rows_that_say_nothing_are_counted() -> None:
         {"key": "b", "at": None, "t": 30.0},
         {"key": "c", "at": at(1), "t": 0.0},
         {"key": "c", "at": at(1), "t": None},
+        *({"key": "c", "at": at(1), "t": wrong} for wrong in (-1.0, float("nan"), float("inf"), 1e300)),
     ]
     found = sessions.test(rows, key="key", timeout="t", time="at")
     assert [(row["key"], row["event"]) for row in found] == [("a", "came"), ("b", "came")]
@@ -160,6 +161,37 @@ def test_a_stop_of_any_length_is_no_silence() -> None:
         assert [row["event"] for row in sessions.test(rows, key="key", timeout="10s")] == ["came", "came"]
         found = sessions.test(rows, key="key", timeout="10s", until=timedelta(seconds=20))
         assert [(row["key"], row["event"]) for row in found[2:]] == [("a", "gone"), ("b", "gone")]
+
+
+def test_a_key_that_is_heard_after_a_late_batch_was_not_silent() -> None:
+    """In processing time a key came at some time since the last batch; of long batches a stop is hard to tell."""
+    times = [0, 16, 21, 36, 38]
+    rows = [(at(second), [{"key": "a"}, *([{"key": "b"}] if second < 30 else [])]) for second in times]
+    found = sessions.test(rows, key="key", timeout="8s", emit=["gone", "back"])
+    assert [(row["key"], row["event"]) for row in found] == [("b", "gone")]
+    ended = [(moment, [{**row, "bye": moment == at(16)} for row in batch]) for moment, batch in rows]
+    found = sessions.test(ended, key="key", timeout="8s", ends="bye", emit=["gone"])
+    assert [(row["key"], row["reason"]) for row in found] == [("a", "ended"), ("b", "ended"), ("b", "timeout")]
+
+
+@pytest.mark.parametrize(("before_ms", "after_ms"), [(1_000, 3_000), (3_000, 1_000)])
+def test_a_query_that_is_started_with_another_timeout(before_ms: int, after_ms: int) -> None:
+    """The new one counts from the next event of a key on, even if it has many in each batch."""
+    runner = Shards(config_of(timeout_ms=before_ms))
+    runner.batch([frame_of([Seen(1_000, "a")])], BATCH_MS)
+    runner.config = config_of(timeout_ms=after_ms)
+    rows = runner.batch([frame_of([Seen(1_100, "a"), Seen(1_200, "a"), Seen(3_900, "b")])], BATCH_MS)
+    gone = [(row["key"], round(row["at"].timestamp() * 1000)) for row in rows if row["event"] == "gone"]
+    assert gone == ([] if after_ms == 3_000 else [("a", 2_200)])
+
+
+def test_a_shorter_timeout_ends_sessions_between_events_of_a_batch() -> None:
+    """What an event meets is the deadline that the event before it has set."""
+    runner = Shards(config_of(timeout_ms=3_000))
+    runner.batch([frame_of([Seen(1_000, "a")])], BATCH_MS)
+    runner.config = config_of(timeout_ms=1_000)
+    rows = runner.batch([frame_of([Seen(1_100, "a"), Seen(2_900, "a")])], BATCH_MS)
+    assert _events(rows) == [("a", "gone"), ("a", "back")]
 
 
 def test_a_driver_whose_clock_steps_back_ends_nobody() -> None:

@@ -32,6 +32,10 @@ FIGURES: Final = (
 """What a batch adds to the observed metrics, in this order; sums over the shards."""
 
 
+DURATION_MAX_MS: Final = 36_525 * 86_400_000
+"""The longest timeout, and the longest of all other durations, ms: with it no deadline is beyond the year 9999."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SessionsConfig:
     """The configuration of one query.

@@ -20,7 +20,7 @@ def continued(
     """Return what becomes of the keys that only go on, and the events of all others.
 
     Args:
-        events: in any order; all keys have one timeout.
+        events: in any order, all with one timeout; at least one.
         table: it is not changed.
         hashes: int64 (distinct rows,): of rows of one time the one with the greatest hash is carried.
         renewed_ms: the end of the last outage.
@@ -33,6 +33,8 @@ def continued(
     ends = np.zeros(rows, np.bool_)
     ends[key[events.ends]] = True
     goes_on: Bools = (table["status"] == KeyStatus.ALIVE) & ~ends
+    # A key that an earlier start of the query gave another timeout takes this one over by the rules of `transitions`.
+    goes_on &= table["timeout_ms"] == events.timeout_ms[0]
     goes_on &= (oldest >= table["last_ms"]) & (newest < table["due_ms"]) & (newest >= oldest)
     keys = np.flatnonzero(goes_on)
     carry = np.full(rows, OF_TABLE)

@@ -152,6 +152,11 @@ class SessionsShard:
         events, renewed_ms = self._events(pack), self._state.clock.renewed_ms
         keys = events.key
         hashes, table = row_hashes(pack.rows).to_numpy(), self._table
+        if not self._config.event_time:
+            # They came at some time since the last batch, so the keys were alive up to this one: without that, a batch
+            # that is late, or the first one after a stop, would end sessions of living keys.
+            known = keys[table["status"][keys] == KeyStatus.ALIVE]
+            table["due_ms"][known] = np.maximum(table["due_ms"][known], self._state.clock.now_ms + 1)
         if self._config.timeout_ms is not None and len(events.key):
             with_carry = self._config.carry > 0
             goes_on, events = continued(events, table, hashes, renewed_ms=renewed_ms, with_carry=with_carry)

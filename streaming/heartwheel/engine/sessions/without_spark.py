@@ -15,7 +15,7 @@ from heartwheel.engine.runtime.state.schema import NEW_STATE
 from heartwheel.engine.sessions.advance import advance_sessions
 from heartwheel.engine.sessions.arguments import RESERVED, Checks, Options, checked, duration_ms
 from heartwheel.engine.sessions.clock import NO_TIME
-from heartwheel.engine.sessions.config import SessionsConfig
+from heartwheel.engine.sessions.config import DURATION_MAX_MS, SessionsConfig
 from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind, decode_rows, pack_frame, stamps
 
 Row = Mapping[str, Any]
@@ -36,6 +36,8 @@ def tested(
     every = [row for _, batch in batches for row in batch]
     columns = {name: "string" for row in every for name in row}
     checks = Checks()
+    if options.constant_timeout(columns) is None and options.timeout not in columns:
+        checks.add("timeout", f"{options.timeout!r} is neither a duration nor the name of a column")
     config = checked(options, columns, shards=1, whole=False, checks=checks)
     ahead_ms = checks.duration("ahead", options.ahead)
     checks.end()
@@ -101,7 +103,7 @@ class _Preparation:
     def frame(self, rows: Sequence[Row], batch_ms: int) -> pa.RecordBatch:
         """Return rows as a frame of the packer."""
         options = self._options
-        timeouts = [round(float(row.get(options.timeout) or 0) * 1000) if self._by_row else 1 for row in rows]
+        timeouts = [_timeout(row.get(options.timeout)) if self._by_row else 1 for row in rows]
         times = [self._time(row, batch_ms) for row in rows]
         keys = [tuple(row.get(name) for name in options.keys) for row in rows]
         reasons = [self._reason(row) for row in rows]
@@ -114,7 +116,7 @@ class _Preparation:
             "at": pa.array(stamps(np.array(times, np.int64), kinds)),
             "row": pa.array(map(_hash, content), pa.int64()),
             "key": pa.array(map(_hash, keys), pa.int64()),
-            "part": pa.array([int(row.get(self._partition or "") or 0) for row in rows], pa.int32()),
+            "part": pa.array([int(row.get(self._partition or "") or 0) for row in rows], pa.int64()),
         }
         if self._by_row:
             columns["timeout"] = pa.array(timeouts, pa.int64())
@@ -136,6 +138,11 @@ class _Preparation:
         if isinstance(value, bool):
             return "ended" if value else None
         return value
+
+
+def _timeout(seconds: Any) -> int:
+    value = float(seconds or 0)
+    return round(value * 1000) if 0 < value <= DURATION_MAX_MS / 1000 else 0
 
 
 def _kind(key: tuple[Any, ...], timeout_ms: int, time_ms: int) -> RowKind:
