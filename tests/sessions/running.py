@@ -48,7 +48,7 @@ def frame_of(events: Sequence[Seen], *, kinds: Sequence[int] | None = None) -> p
             "at": pa.array(stamps(np.array([each.time_ms for each in events], np.int64), kinds or found)),
             "row": pa.array(hashes, pa.int64()),
             "key": pa.array([hash_of(each.key) for each in events], pa.int64()),
-            "part": pa.array([each.partition for each in events], pa.int32()),
+            "part": pa.array([each.partition for each in events], pa.int64()),
             "timeout": pa.array([each.timeout_ms for each in events], pa.int64()),
             "reason": pa.array([each.ends for each in events], pa.string()),
             "k0": pa.array([each.key for each in events], pa.string()),

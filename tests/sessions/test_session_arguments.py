@@ -48,6 +48,28 @@ def test_all_errors_come_at_once() -> None:
         assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"key": 1}, "key: there is no column '1'"),
+        ({"key": ["key", 2]}, "key: ('key', 2) has what is no name"),
+        ({"carry": "key"}, "carry: 'key' is no list"),
+        ({"emit": "gone"}, "emit: 'gone', but it takes a list"),
+        ({"timeout": 30}, "timeout: 30 is neither a duration nor the name of a column"),
+        ({"timeout": "101 years"}, "timeout: '101 years'"),
+        ({"timeout": timedelta.max}, "is too long, at most 36525 days"),
+        ({"forget": "36526 days"}, "forget: '36526 days' is too long, at most 36525 days"),
+        ({"carry": ["At"]}, "carry: 'At' is a column of the output"),
+    ],
+)
+def test_what_a_user_may_give_in_its_place(arguments: dict[str, Any], words: str) -> None:
+    """Values of another type, and durations with which a deadline would be later than any time."""
+    given: dict[str, Any] = {"key": "key", "timeout": "30 seconds", **arguments}
+    with pytest.raises(SessionsArgumentError) as caught:
+        sessions.test([{"key": "a", "At": 1}], **given)
+    assert words in str(caught.value)
+
+
 def _text(**arguments: Any) -> str:
     given: dict[str, Any] = {
         "key": "device", "timeout": "30 seconds", "time": None, "ends": None, "carry": (), "emit": ["gone"],

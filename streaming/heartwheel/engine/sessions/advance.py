@@ -108,5 +108,5 @@ def _require_same(config: SessionsConfig, shard: SessionsShard) -> None:
     if shape != config.shape:
         raise SessionsChangedError(
             f"the checkpoint was begun with ({shape}), and this query has ({config.shape})",
-            hint="keep the columns of key, timeout, ends and carry, or start on a new checkpoint",
+            hint="keep the columns of key, time, timeout, ends and carry, or start on a new checkpoint",
         )

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.engine.runtime.map.slots import slots_of
-from heartwheel.engine.sessions.config import EVENTS, SessionsConfig
+from heartwheel.engine.sessions.config import DURATION_MAX_MS, EVENTS, SessionsConfig
 from heartwheel.settings.units import parse_duration_ms
 
 RESERVED: Final = (
@@ -68,7 +68,9 @@ class Checks:
             return least_ms
         if ms < least_ms:
             self.add(argument, f"{value!r} is too short, at least {least_ms} ms")
-        return max(ms, least_ms)
+        if ms > DURATION_MAX_MS:
+            self.add(argument, f"{value!r} is too long, at most {DURATION_MAX_MS // 86_400_000} days")
+        return min(max(ms, least_ms), DURATION_MAX_MS)
 
     def end(self) -> None:
         """Raise what was collected.
@@ -100,7 +102,7 @@ class Options(NamedTuple):
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the key columns."""
-        return (self.key,) if isinstance(self.key, str) else tuple(self.key)
+        return tuple(self.key) if isinstance(self.key, list | tuple) else (str(self.key),)
 
     def constant_timeout(self, columns: Iterable[str]) -> str | timedelta | None:
         """Return the timeout of all keys; `None` if it is a column."""
@@ -119,11 +121,13 @@ def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bo
         whole: whether all rows are there at once.
         checks: collects the errors.
     """
-    _check_names(options, columns, checks)
+    named = _names_are_text(options, checks)
+    if named:
+        _check_names(options, columns, checks)
     timeout = options.constant_timeout(columns)
-    emit = frozenset(options.emit)
-    if not emit or not emit <= set(EVENTS):
-        checks.add("emit", f"{sorted(emit)!r}, but it takes some of {EVENTS}")
+    emit = () if isinstance(options.emit, str) else tuple(options.emit)
+    if not emit or not set(emit) <= set(EVENTS):
+        checks.add("emit", f"{options.emit!r}, but it takes a list of some of {EVENTS}")
     count = shards if options.shards is None else options.shards
     if not isinstance(count, int) or not 1 <= count <= 4096:
         checks.add("shards", f"{count!r} is not a number from 1 to 4096")
@@ -132,7 +136,7 @@ def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bo
         checks.add("keys_max", f"{options.keys_max!r} is not a positive number")
     return SessionsConfig(
         slots=slots_of(count, count),
-        shape=_shape(options, columns, constant=timeout is not None),
+        shape=_shape(options, columns, constant=timeout is not None) if named else "",
         keys=len(options.keys),
         carry=len(options.carry),
         event_time=options.time is not None,
@@ -142,22 +146,29 @@ def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bo
         idle_ms=checks.duration("idle", options.idle, least_ms=1),
         outage_ms=None if options.outage is None else checks.duration("outage", options.outage, least_ms=1),
         forget_ms=checks.duration("forget", options.forget, least_ms=1),
-        emit=emit & set(EVENTS),
+        emit=frozenset(emit),
         keys_max=max(1, options.keys_max // count),
     )
+
+
+def _names_are_text(options: Options, checks: Checks) -> bool:
+    before = len(checks.errors)
+    for argument, names in (("key", options.keys), ("carry", options.carry)):
+        if not isinstance(names, list | tuple):
+            checks.add(argument, f"{names!r} is no list; give a list of names of columns")
+        elif not all(isinstance(name, str) for name in names):
+            checks.add(argument, f"{names!r} has what is no name; make a column first, with withColumn, and name it")
+    return len(checks.errors) == before
 
 
 def _check_names(options: Options, columns: dict[str, str], checks: Checks) -> None:
     if not options.keys:
         checks.add("key", "there is none")
     for argument, names in (("key", options.keys), ("carry", options.carry)):
-        if isinstance(names, str):
-            checks.add(argument, f"{names!r} is a string; give a list of names")
-            continue
         for name in names:
             if name not in columns:
                 checks.add(argument, f"there is no column {name!r}; there are {', '.join(columns)}")
-            if name in RESERVED:
+            if name.lower() in RESERVED:
                 checks.add(argument, f"{name!r} is a column of the output; rename it with withColumnRenamed")
     twice = sorted(set(options.keys) & set(options.carry))
     if twice or len(set(options.keys)) < len(options.keys) or len(set(options.carry)) < len(options.carry):
@@ -168,15 +179,21 @@ def _check_names(options: Options, columns: dict[str, str], checks: Checks) -> N
 def _check_types(options: Options, columns: dict[str, str], checks: Checks) -> None:
     for name in options.keys:
         kind = columns.get(name, "string")
-        if kind.startswith(("array", "map", "struct", "variant")):
+        if _NO_KEY.match(kind):
             checks.add("key", f"column {name!r} is {kind}; a key is a number, a string, bytes, a date or a time")
     for name in options.carry:
-        if columns.get(name, "string").startswith(("map", "variant")):
-            checks.add("carry", f"column {name!r} is {columns[name]}, which cannot be compared; carry its JSON")
+        if _NOT_CARRIED.search(kind := columns.get(name, "string")):
+            checks.add("carry", f"column {name!r} is {kind}, which cannot be carried; carry its text or its JSON")
+
+
+# Spark has no hash of a map or a variant, and Arrow no type for the others.
+_NOT_CARRIED: Final = re.compile(r"(?:^|[<,:])(?:map<|(?:variant|void|interval(?: year[^,>]*| month)?)(?:$|[,>]))")
+_NO_KEY: Final = re.compile(f"array|struct|{_NOT_CARRIED.pattern}|.* collate ")
 
 
 def _shape(options: Options, columns: dict[str, str], *, constant: bool) -> str:
     parts = [f"{name} {columns.get(name, '')}" for name in options.keys]
+    parts += [] if options.time is None else ["time of each row"]
     parts += [] if constant else ["timeout of each row"]
     parts += [] if options.ends is None else ["ends"]
     parts += [f"{name} {columns.get(name, '')}" for name in options.carry]

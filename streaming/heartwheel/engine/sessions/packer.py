@@ -168,7 +168,7 @@ def pack_frame(frame: pa.RecordBatch, shards: int, outage_ms: int | None) -> Ite
     at: Ints = frame.column("at").to_numpy()
     kinds, times_ms = at & (1 << KIND_BITS) - 1, at >> KIND_BITS
     times_ms = np.where(times_ms < 0, UNTIMED_MS, times_ms)
-    parts = frame.column("part").to_numpy() if "part" in frame.schema.names else np.zeros(len(at), np.int32)
+    parts = frame.column("part").to_numpy() if "part" in frame.schema.names else np.zeros(len(at), np.int64)
     readings = _encode(_readings(parts, kinds, times_ms, outage_ms))
     yield from ((shard, PayloadKind.READINGS, readings) for shard in range(shards))
     if kinds.any():
@@ -221,7 +221,7 @@ def uniques(hashes: pa.Array) -> tuple[Ints, NDArray[np.int32], Ints]:
     return found.dictionary.to_numpy(), codes, first
 
 
-def _readings(parts: NDArray[np.int32], kinds: Ints, times_ms: Ints, outage_ms: int | None) -> list[SourceReading]:
+def _readings(parts: Ints, kinds: Ints, times_ms: Ints, outage_ms: int | None) -> list[SourceReading]:
     found = []
     for part in np.unique(parts).tolist():
         here = parts == part

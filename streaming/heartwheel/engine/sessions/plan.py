@@ -82,7 +82,7 @@ def prepared(events: DataFrame, inputs: Inputs) -> DataFrame:
     carry = [F.col(quoted(name)) for name in inputs.carry]
     content = [*keys, *extra, *carry]
     if inputs.partition is not None:
-        extra.append(F.coalesce(inputs.partition.cast("int"), F.lit(0)).alias("part"))
+        extra.append(F.coalesce(inputs.partition.cast("long"), F.lit(0)).alias("part"))
     if len(content) > len(keys):
         extra.append(F.xxhash64(F.lit(1), *content).alias("row"))
     return events.select(

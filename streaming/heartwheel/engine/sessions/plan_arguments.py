@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
@@ -11,6 +11,7 @@ from pyspark.sql.types import (
     DataType,
     DayTimeIntervalType,
     DoubleType,
+    IntegralType,
     LongType,
     NumericType,
     StringType,
@@ -21,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 from heartwheel.engine.sessions.arguments import Checks, Options
+from heartwheel.engine.sessions.config import DURATION_MAX_MS
 from heartwheel.engine.sessions.plan import Inputs, quoted
 
 
@@ -53,8 +55,13 @@ def inputs_of(
         tick, _ = columns.of("ticks", ticks, (BooleanType,), "booleans")
     ahead_ms = checks.duration("ahead", options.ahead)
     found = partitions_of(events, partition)
+    if partition is not None and (isinstance(partition, Column) or partition != PARTITION):
+        columns.of("partition", partition, (IntegralType,), "whole numbers", "F.xxhash64 makes them of other values")
     return Inputs(options.keys, options.carry, time, timeout_ms, reason, tick, found, ahead_ms)
 
+
+PARTITION: Final = "partition"
+"""The column that is looked for if nothing is said, as Kafka's source names it."""
 
 _AS_TIME = "of milliseconds F.timestamp_millis makes timestamps, of text F.to_timestamp"
 
@@ -116,6 +123,9 @@ class _Columns:
 
 
 def _ms_of(timeout: Column, kind: DataType) -> Column:
+    """Return a timeout in ms, null where there is none that can be: of one row with a wrong one, no query may fail."""
     if isinstance(kind, DayTimeIntervalType):
-        return F.unix_millis(F.timestamp_millis(F.lit(0)) + timeout)
-    return (timeout * 1000).cast("long")
+        ms = F.unix_millis(F.timestamp_millis(F.lit(0)) + timeout)
+        return F.when(ms <= DURATION_MAX_MS, ms)
+    seconds = timeout.cast("double")
+    return F.when(seconds <= DURATION_MAX_MS / 1000, F.round(F.greatest(seconds, F.lit(0.0)) * 1000).cast("long"))
