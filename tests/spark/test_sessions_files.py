@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 
 from heartwheel import sessions
-from support.sink import Sink, run_to_end, utc
+from support.sink import Sink, run_to_end, start, utc
 
 pytestmark = pytest.mark.spark
 
@@ -133,3 +133,30 @@ def test_a_repeated_batch_gives_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert [row["id"] for row in repeated[1]] == [row["id"] for row in rows]
     whole = [row.asDict() for row in silent(spark.read.schema(SCHEMA).json(str(folder))).collect()]
     assert {row["id"] for row in sink.rows()} == {row["id"] for row in whole}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"shards": 3}, "the checkpoint was begun with 2 shards, and sessions(shards=3) was called"),
+        ({"carry": ["kind"]}, "the checkpoint was begun with (device string, time of each row, firmware int)"),
+    ],
+    ids=["shards", "columns"],
+)
+def test_another_query_on_a_checkpoint_is_refused(
+    spark: SparkSession, tmp_path: Path, changed: dict[str, Any], words: str
+) -> None:
+    """Other shards or columns are named in the error of the query, and nothing is lost by the try."""
+    folder = write(tmp_path / "in", *FILES[:2])
+    sink, checkpoint = Sink(), tmp_path / "checkpoint"
+    run_to_end(silent(read(spark, folder)), sink, checkpoint)
+    before = len(sink.batches)
+    write(folder, *FILES[2:])
+    query = start(silent(read(spark, folder), **changed), sink, checkpoint)
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination(120)
+    query.stop()
+    assert words in str(caught.value)
+    assert len(sink.batches) == before
+    run_to_end(silent(read(spark, folder)), sink, checkpoint)
+    assert sorted(row["device"] for row in sink.rows("back")) == ["a", "b"]
