@@ -14,6 +14,7 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.engine.runtime.state.state_function import StateVersionError, state_function
 from heartwheel.engine.sessions import clock
 from heartwheel.engine.sessions.advance import SessionsChangedError, advance_sessions, frame_of_sessions
+from heartwheel.engine.sessions.codec import decode_sessions
 from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind
 from heartwheel.engine.shard.frame import CorruptBlobError, UnknownBlobVersionError
 from sessions.oracle import Seen
@@ -306,3 +307,16 @@ def test_a_state_that_cannot_be_read_is_named() -> None:
 def test_stretches_join_unless_an_outage_lies_between() -> None:
     """Whatever order they come in."""
     assert clock.merged([(50, 60), (0, 10), (15, 20), (5, 12)], 10) == [(0, 20), (50, 60)]
+
+
+def test_a_column_of_many_values_in_the_place_of_partitions() -> None:
+    """Those that were quiet for longest are forgotten, so that the state stays small; no session is harmed."""
+    runner = Shards(config_of())
+    many = 2 * clock.SOURCES_MAX
+    for number in range(3):
+        now_ms = 10_000 + 500 * number
+        seen = [Seen(now_ms, "a", partition=number * many + part) for part in range(many)]
+        rows = runner.batch([frame_of(seen)], now_ms)
+        assert [event for _, event in _events(rows)] == (["came"] if number == 0 else [])
+        assert len(decode_sessions(runner.states[0].blob).clock.sources) == clock.SOURCES_MAX
+    assert runner.now_ms == 11_000

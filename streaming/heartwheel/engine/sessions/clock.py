@@ -17,6 +17,10 @@ from heartwheel.engine.sessions.packer import UNTIMED_MS, SourceReading
 NO_TIME: Final = -1
 """The clock before the first row that brings a time."""
 
+SOURCES_MAX: Final = 4_096
+"""Most partitions of a source that are known at once. Of more, those that were quiet for longest are forgotten: they
+hold no clock back, unless a column of other values was taken for partitions."""
+
 _GAPS_KEPT: Final = 3
 _GAP_MIN_MS: Final = 1_000
 _GAP_FACTOR: Final = 3
@@ -131,6 +135,9 @@ def _by_rows(clock: Clock, readings: Sequence[SourceReading], ran_ms: int, confi
             clock.proven_ms = max(clock.proven_ms, reading.newest_ms)
     if not clock.sources:
         return Advanced([])
+    if len(clock.sources) > SOURCES_MAX:
+        kept = sorted(clock.sources.items(), key=lambda source: (source[1].quiet_ms, -source[1].newest_ms, source[0]))
+        clock.sources = dict(kept[:SOURCES_MAX])
     busy = [source.newest_ms for source in clock.sources.values() if source.quiet_ms < config.idle_ms]
     if config.whole:
         found_ms = clock.proven_ms  # nothing is left to be read

@@ -222,9 +222,10 @@ def uniques(hashes: pa.Array) -> tuple[Ints, NDArray[np.int32], Ints]:
 
 
 def _readings(parts: Ints, kinds: Ints, times_ms: Ints, outage_ms: int | None) -> list[SourceReading]:
+    order = np.argsort(parts, kind="stable")
+    values, starts = np.unique(parts[order], return_index=True)
     found = []
-    for part in np.unique(parts).tolist():
-        here = parts == part
+    for part, here in zip(values.tolist(), np.split(order, starts[1:]), strict=True):
         kind, time_ms = kinds[here], times_ms[here]
         counts = np.bincount(kind, minlength=len(RowKind)).tolist()
         spans = [] if outage_ms is None else spans_of(np.sort(time_ms[kind == RowKind.EVENT]), outage_ms)
