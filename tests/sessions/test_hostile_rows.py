@@ -72,7 +72,7 @@ def test_rows_that_say_nothing_are_counted() -> None:
     assert [row["key"] for row in found] == [1.5]
     runner = Shards(config_of())
     runner.batch(
-        [frame_of([Seen(5, "a"), Seen(UNTIMED_MS, "b"), Seen(6, "c"), Seen(7, "d")],
+        [frame_of([Seen(5, "a"), Seen(UNTIMED_MS, "b"), Seen(4, "c"), Seen(4, "d")],
                   kinds=[RowKind.EVENT, RowKind.UNTIMED, RowKind.UNKEYED, RowKind.UNTIMEOUTED])], BATCH_MS,
     )  # fmt: skip
     figures = runner.figures[-1]
