@@ -572,8 +572,8 @@ MUTANTS: Final = (
     Mutant(
         "explain takes the lines of a client that has not logged in for the coordinator's",
         f"{_ENGINE}/sources/explain/scan.py",
-        "    stranger = next_stranger(block, 0)\n",
-        "    stranger = -1\n",
+        "    stranger = next_stranger(block, at)\n    while True:\n",
+        "    stranger = -1\n    while True:\n",
         "P1",
         "tests/explain/test_forged_lines.py::test_a_client_that_has_not_logged_in_makes_no_statement",
     ),
