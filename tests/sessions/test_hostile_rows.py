@@ -153,6 +153,18 @@ def test_events_that_wait_are_bounded() -> None:
     assert runner.now_ms == 0
 
 
+def test_events_that_wait_are_bounded_by_their_bytes() -> None:
+    """Long keys that wait are applied before the clock has reached them, and counted, before they fill the memory."""
+    runner = Shards(config_of(bytes_max=50_000))
+    runner.batch([frame_of([Seen(1_000, "a"), Seen(1_000, "b", partition=1)])], BATCH_MS)
+    few = [Seen(2_000 + number, f"{number}" * 1_000) for number in range(9)]
+    assert runner.batch([frame_of(few)], BATCH_MS) == []
+    assert (runner.figures[-1]["waiting"], runner.figures[-1]["released"]) == (9, 0)
+    more = [Seen(3_000 + number, f"{number}" * 10_000) for number in range(9)]
+    assert len(runner.batch([frame_of(more)], BATCH_MS)) == 9  # for the longer keys there is no room
+    assert (runner.figures[-1]["waiting"], runner.figures[-1]["released"]) == (0, 18)
+
+
 def test_a_stop_of_any_length_is_no_silence() -> None:
     """In processing time a minute or a day without the query ends nobody; time goes on from there."""
     for stop in (timedelta(minutes=1), timedelta(days=1)):

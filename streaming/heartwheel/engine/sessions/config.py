@@ -54,7 +54,7 @@ class SessionsConfig:
         forget_ms: how long after its end a key is remembered, ms.
         emit: which of `EVENTS` become rows.
         keys_max: most keys of a shard.
-        bytes_max: most bytes of the keys and of the carried values of a shard.
+        bytes_max: most bytes of the keys and of the carried values of a shard; of its waiting events, likewise.
         waiting_max: most events of a shard that wait for its clock.
     """
 

@@ -136,6 +136,8 @@ class SessionsShard:
         if len(pack.time_ms) > self._config.waiting_max:
             nth = np.partition(pack.time_ms, -self._config.waiting_max - 1)[-self._config.waiting_max - 1]
             limit_ms = max(now_ms, int(nth))
+        elif pack.rows.nbytes > self._config.bytes_max:
+            limit_ms = max(now_ms, int(pack.time_ms.max()))
         ready = pack.time_ms <= limit_ms
         self._count("released", int(np.count_nonzero(ready & (pack.time_ms > now_ms))))
         found, state.waiting = pack.split(ready)
