@@ -28,19 +28,25 @@ class Living(Background):
         self._topics, self._who = topics, who
 
     def _run(self) -> None:
+        first = 0
         while not self._over.is_set():
             try:
-                with self._feed() as feed:
-                    while not self._over.is_set():
-                        feed.run(rounds=1, interval_ms=BEAT_MS)
+                with self._feed(first) as feed:
+                    try:
+                        while not self._over.is_set():
+                            feed.run(rounds=1, interval_ms=BEAT_MS)
+                    finally:
+                        # A broker that comes back may refuse again and again: no member may be the last each time.
+                        first = feed.next
             except (KafkaUnreachableError, KafkaRefusedError):
                 self._over.wait(_RETRY_S)
 
-    def _feed(self) -> RawFeed:
+    def _feed(self, first: int) -> RawFeed:
         return RawFeed(
             self._topics.bootstrap,
             self._topics.names["heartbeats"],
             self._who,
             records_per_batch=_RECORDS_PER_BATCH,
             properties=self._topics.properties,
+            first=first,
         )

@@ -90,6 +90,10 @@ class RawFeed:
         compression: codec of the batches.
         records_per_batch: most records a batch.
         properties: Kafka client properties for looking the topic up.
+        first: the batch to begin with.
+
+    Attributes:
+        next: the batch that comes next.
 
     Raises:
         KafkaUnreachableError: if nobody answers.
@@ -105,12 +109,14 @@ class RawFeed:
         compression: Compression = "none",
         records_per_batch: int = 4000,
         properties: Mapping[str, str] | None = None,
+        first: int = 0,
     ) -> None:
         found = describe_topics(bootstrap, [topic], properties=properties)
         if topic not in found:
             raise KafkaRefusedError(f"Kafka at {bootstrap} has no topic {topic}")
         self._topic, self._who, self._compression = topic.encode(), who, compression
         self._batches = self._encode_all(found[topic].partitions, records_per_batch)
+        self.next = first % len(self._batches)
         self._wire = ProduceConnection(bootstrap, self._topic)
 
     def run(
@@ -148,6 +154,7 @@ class RawFeed:
                     time.sleep(due - now)
                 late_s = max(late_s, time.perf_counter() - start - due)
             self._wire.send(batch)
+            self.next = (self.next + 1) % len(self._batches)
         self._wire.settle()
         wall = time.perf_counter() - start
         return RawReport(self._wire.confirmed - before, wall, time.process_time() - cpu, late_s * 1000)
@@ -164,9 +171,9 @@ class RawFeed:
 
     def _endlessly(self, total: int | None) -> Iterator[tuple[int, EncodedBatch]]:
         """Give the batches again and again, cut to `total` records, each with how many records came before."""
-        given = 0
+        given, first = 0, self.next
         while True:
-            for batch in self._batches:
+            for batch in (*self._batches[first:], *self._batches[:first]):
                 left = len(batch.numbers) if total is None else total - given
                 if left <= 0:
                     return
