@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.file_lock import locked_file
 from heartwheel.base.private import private_folder
 
 _MARKER: Final = ".heartwheel-demo"
@@ -68,13 +68,8 @@ def fresh_folder(root: Path) -> Iterator[DemoFolder]:
             hint="name a new folder: --folder artifacts/another-demo",
         )
     private_folder(folder.root)
-    with marker.open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DemoFolderError(
-                f"another demo runs in {root}", hint="stop it, or name another folder with --folder"
-            ) from None
+    hint = "stop it, or name another folder with --folder"
+    with locked_file(marker, DemoFolderError(f"another demo runs in {root}", hint=hint)):
         for left in (folder.broker, folder.checkpoint, folder.tap):
             shutil.rmtree(left, ignore_errors=True)
         for left in (folder.truth, folder.spark_log):

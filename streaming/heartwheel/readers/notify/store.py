@@ -7,7 +7,6 @@ the positions: after a crash they would be ahead of the incidents, which loses s
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.file_lock import locked_file
 from heartwheel.base.private import private_folder
 from heartwheel.readers.live.topic_rows import OutputTopic
 from heartwheel.readers.notify.incidents import IncidentsSnapshot
@@ -87,17 +87,14 @@ class Store:
         Raises:
             StoreError: another process holds it, or it cannot be created.
         """
-        try:
-            private_folder(self.folder)
-            lock = (self.folder / "lock").open("w")
-        except OSError as error:
-            raise StoreError(f"cannot use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None
-        with lock:
+        hint = "stop it, or give this one a notify.state_dir of its own"
+        taken = StoreError(f"another notifier uses {self.folder}", hint=hint)
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                hint = "stop it, or give this one a notify.state_dir of its own"
-                raise StoreError(f"another notifier uses {self.folder}", hint=hint) from None
+                private_folder(self.folder)
+                stack.enter_context(locked_file(self.folder / "lock", taken))
+            except OSError as error:
+                raise StoreError(f"cannot use {self.folder}: {error.strerror}", hint="set notify.state_dir") from None
             yield
 
     def load(self) -> NotifierState | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.file_lock import locked_file
 from heartwheel.base.private import private_folder
 from heartwheel.sources.explain.rotated_log import TailPosition
 from heartwheel.sources.tap.gaps import QuietTime
@@ -70,13 +70,9 @@ class PositionsFolder:
             HeartwheelError: another tap runs on it.
         """
         private_folder(self._folder)
-        with (self._folder / _LOCK).open("ab") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise HeartwheelError(
-                    f"another tap runs on {self._folder}", hint="stop it, or name another folder with --positions"
-                ) from None
+        hint = "stop it, or name another folder with --positions"
+        taken = HeartwheelError(f"another tap runs on {self._folder}", hint=hint)
+        with locked_file(self._folder / _LOCK, taken):
             yield
 
     def load(self, feed: str) -> Positions | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.file_lock import locked_file
 
 FORMAT: Final = 1
 """The version of the schema; a newer one is refused."""
@@ -65,17 +65,14 @@ def pragma(db: sqlite3.Connection, name: str) -> int:
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
     """Create a file that is missing, and lock it against other writers for the length of a `with` block."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        lock = path.with_name(f"{path.name}.lock").open("w")
-    except OSError as error:
-        raise HistoryError(f"cannot write {path}: {error.strerror}", hint="set watch.history_file") from None
-    with lock:
+    hint = "stop it, or give this one a history of its own with --history"
+    taken = HistoryError(f"another heartwheel watch writes {path}", hint=hint)
+    with contextlib.ExitStack() as stack:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            hint = "stop it, or give this one a history of its own with --history"
-            raise HistoryError(f"another heartwheel watch writes {path}", hint=hint) from None
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            stack.enter_context(locked_file(path.with_name(f"{path.name}.lock"), taken))
+        except OSError as error:
+            raise HistoryError(f"cannot write {path}: {error.strerror}", hint="set watch.history_file") from None
         yield
