@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,16 +10,13 @@ import typer
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.plain import plain, plain_json
 from heartwheel.front.cli.console import AsJson
+from heartwheel.front.cli.options import HistoryFlag, LogFiles
 
 
 def advise(
     *,
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE..", help="Logs of brokers, also gzipped; - reads stdin.")
-    ] = None,
-    history: Annotated[
-        Path | None, typer.Option(metavar="DB", help="What heartwheel watch has kept, in place of logs.")
-    ] = None,
+    files: LogFiles = None,
+    history: HistoryFlag = None,
     group: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Only this group, or those of a pattern; can be repeated.")
     ] = None,

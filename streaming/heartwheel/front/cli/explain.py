@@ -28,7 +28,7 @@ from heartwheel.front.cli.explain_output import (
 )
 from heartwheel.front.cli.explain_page import page_settings, show_page
 from heartwheel.front.cli.extras import require
-from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag
+from heartwheel.front.cli.options import AllowHostFlag, HistoryFlag, HostFlag, LogFiles, PortFlag, ZoneFlag
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
@@ -47,12 +47,8 @@ _UNIT_MS: Final = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 
 
 def explain(
     *,
-    files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE..", help="Logs of brokers, also gzipped; - reads stdin.")
-    ] = None,
-    history: Annotated[
-        Path | None, typer.Option(metavar="DB", help="What heartwheel watch has kept, in place of logs.")
-    ] = None,
+    files: LogFiles = None,
+    history: HistoryFlag = None,
     group: Annotated[
         list[str] | None,
         typer.Option(metavar="ID", help="Only this group, or those of a pattern: 'pay*'; can be repeated."),
@@ -65,10 +61,7 @@ def explain(
         str | None, typer.Option(metavar="TIME", help="Only from this time on: 2026-11-22T02:12, or 15m ago.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before this time.")] = None,
-    utc_offset: Annotated[
-        str | None,
-        typer.Option(metavar="ZONE", help="The zone of times that name none: +01:00, or Europe/Berlin."),
-    ] = None,
+    utc_offset: ZoneFlag = None,
     summary: Annotated[bool, typer.Option("--summary", help="A table of the groups, and no events.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Every event, also in a terminal.")] = False,
     last: Annotated[int | None, typer.Option(metavar="N", min=1, max=100_000, help="The last N events.")] = None,

@@ -1,7 +1,8 @@
-"""Options that several commands have: durations, and where a command's pages or its gateway listen."""
+"""Options that several commands have: durations, brokers' logs, and where a command's pages or its gateway listen."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -20,6 +21,22 @@ def parsed_duration(text: str) -> int:
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
+
+LogFiles = Annotated[
+    list[str] | None, typer.Argument(metavar="FILE..", help="Logs of brokers, also gzipped; - reads stdin.")
+]
+"""The argument for the logs that a command reads."""
+
+HistoryFlag = Annotated[
+    Path | None, typer.Option("--history", metavar="DB", help="What heartwheel watch has kept, in place of logs.")
+]
+"""The option for a history in their place."""
+
+ZoneFlag = Annotated[
+    str | None,
+    typer.Option("--utc-offset", metavar="ZONE", help="The zone of times that name none: +01:00, or Europe/Berlin."),
+]
+"""The option for the zone of logs."""
 
 HostFlag = Annotated[
     str | None, typer.Option("--host", help="Where to serve, such as 0.0.0.0; else for this machine alone.")

@@ -12,7 +12,7 @@ from rich.text import Text
 from heartwheel.base.phrases import count
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.front.cli.notify import delivery_of, keys_of
-from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
+from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, ZoneFlag, listening
 from heartwheel.settings import SettingProblem, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ def watch(
     keep: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long the history is kept, such as 30d (watch.keep).")
     ] = None,
-    utc_offset: Annotated[
-        str | None, typer.Option(metavar="ZONE", help="The zone of times that name none: +01:00, or Europe/Berlin.")
-    ] = None,
+    utc_offset: ZoneFlag = None,
     host: HostFlag = None,
     port: PortFlag = None,
     allow_host: AllowHostFlag = None,
