@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from playwright.sync_api import Browser
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
@@ -24,6 +24,10 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 # A busy machine makes single examples slow; speed is what benchmarks show. A failing example is printed, to be run
 # again.
 settings.register_profile("heartwheel", deadline=None, print_blob=True)
+# With this one a test finds the same in every run, and does not look for the smallest example: mutation/sandbox.py.
+settings.register_profile(
+    "mutants", deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
+)
 settings.load_profile("heartwheel")
 
 _numbers = itertools.count(1)

@@ -56,6 +56,7 @@ _BODIES: Final = "tests/http_server/test_bodies.py"
 _INCARNATIONS: Final = "tests/coordinator/test_incarnations.py"
 _LATE_RECORDS: Final = "tests/audit/test_late_records.py"
 _CUTS: Final = "tests/sessions/test_cuts.py"
+_MOMENTS: Final = "tests/sessions/test_moments.py"
 _HOSTILE: Final = "tests/sessions/test_hostile_rows.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 _TRACK: Final = "tests/simulation/test_track_record.py::test_bug_of_the_track_record_is_found_again"
@@ -1947,7 +1948,7 @@ MUTANTS: Final = (
         "    timed_out = is_open & (time_ms >= due)\n",
         "    timed_out = is_open & (time_ms > due)\n",
         "P2",
-        f"{_CUTS}::test_rows_are_those_of_the_oracle_however_the_source_is_cut",
+        f"{_MOMENTS}::test_an_event_at_the_moment_counts_as_the_oracle_says",
     ),
     Mutant(
         "sessions: the fast path takes an event at the deadline for one before it",
@@ -1955,7 +1956,7 @@ MUTANTS: Final = (
         '(newest < table["due_ms"])',
         '(newest <= table["due_ms"])',
         "P2",
-        f"{_CUTS}::test_rows_are_those_of_the_oracle_however_the_source_is_cut[1000-1000000000000]",
+        f"{_MOMENTS}::test_an_event_at_the_moment_counts_as_the_oracle_says",
     ),
     Mutant(
         "sessions: the fast path keeps the timeout of an earlier start",
@@ -1971,7 +1972,7 @@ MUTANTS: Final = (
         "    begins = (~is_open | timed_out) & ~ends\n",
         "    begins = ~is_open | timed_out\n",
         "P4",
-        f"{_CUTS}::test_rows_are_those_of_the_oracle_however_the_source_is_cut",
+        f"{_MOMENTS}::test_an_event_at_the_moment_counts_as_the_oracle_says",
     ),
     Mutant(
         "sessions: a key is forgotten a moment too late",
@@ -1979,7 +1980,7 @@ MUTANTS: Final = (
         "forgotten=events.time_ms - over >= forget_ms",
         "forgotten=events.time_ms - over > forget_ms",
         "P6",
-        f"{_CUTS}::test_rows_are_those_of_the_oracle_however_the_source_is_cut",
+        f"{_MOMENTS}::test_an_event_at_the_moment_counts_as_the_oracle_says",
     ),
     Mutant(
         "sessions: a row without a key is one of a key",

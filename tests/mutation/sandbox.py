@@ -69,7 +69,9 @@ class Sandbox:
             "PYTHONPATH": f"{self._folder / 'wheel'}:{streaming}:{streaming / 'beats'}",
             "HEARTWHEEL_EXAMPLES": "100",
         }
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--no-header", *tests]
+        # Random tests try the same in each run: a mutant that dies here dies everywhere.
+        options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--hypothesis-profile=mutants"]
+        command = [sys.executable, "-m", "pytest", *options, *tests]
         done = subprocess.run(command, cwd=self._folder, env=environment, capture_output=True, text=True, check=False)
         return done.returncode, (done.stdout + done.stderr)[-2_000:]
 
