@@ -18,7 +18,7 @@ from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.readback import read_topic
 from support.group_members import GroupMember
-from support.job import wait_for
+from support.job import PATIENCE_S, wait_for
 
 ROOT = Path(__file__).parents[2]
 READY = {"run": " members in ", "dashboard": "http://", "tap": ""}
@@ -47,7 +47,10 @@ def started(words: list[str], folder: Path, env: dict[str, str]) -> Iterator[Non
         yield
     finally:
         process.send_signal(signal.SIGTERM)
-        code = process.wait(60)
+        try:
+            code = process.wait(PATIENCE_S)
+        finally:
+            process.kill()
     assert code == 0, log.read_text()
 
 

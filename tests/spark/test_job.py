@@ -19,6 +19,7 @@ from heartwheel.wire.partitioner import partition_of
 from support.beating import Beating
 from support.checkpoints import MOUNT, mounted
 from support.job import Job, Topics, beats_of, ended, running, wait_for
+from support.processes import command_of, descendants_of
 from support.verdicts import silences_in
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
@@ -73,6 +74,16 @@ def _check_headers(topics: Topics, name: str, kind: str, time_field: str) -> Non
 def _rfc3339(time_ms: int) -> bytes:
     at = datetime.fromtimestamp(time_ms // 1000, UTC)
     return f"{at:%Y-%m-%dT%H:%M:%S}.{time_ms % 1000:03}Z".encode()
+
+
+def test_sigterm_while_spark_starts_ends_the_job(engine_topics: Topics, tmp_path: Path) -> None:
+    """A supervisor that changes its mind within the seconds of a start has not to wait or to kill: it ends in order."""
+    with running(engine_topics, tmp_path / "checkpoint") as job:
+        job.wait_for(lambda: any("java" in command_of(pid) for pid in descendants_of(job.pid)), "the JVM to be started")
+        assert "Spark is up" not in job.log
+        assert job.stop() == 0
+    assert job.log.rstrip().endswith("stopped")
+    assert "Traceback" not in job.log
 
 
 @pytest.mark.proof

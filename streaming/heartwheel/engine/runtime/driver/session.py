@@ -199,7 +199,7 @@ def _new_session(conf: Mapping[str, str], log_file: Path | None) -> SparkSession
     builder = SparkSession.builder
     for name in conf.keys() - secret.keys():
         builder = builder.config(name, conf[name])
-    with _no_signals(), _stderr_to(log_file), properties_file(secret):
+    with _own_signals(), _stderr_to(log_file), properties_file(secret):
         try:
             session = builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -273,20 +273,33 @@ def _stderr_to(file: Path | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_signals() -> Iterator[None]:
-    """Keep SIGTERM from the JVM for its whole life, and PySpark from Ctrl-C.
+def _own_signals() -> Iterator[None]:
+    """Keep SIGTERM from a JVM that is started in the block, for its whole life, and PySpark from Ctrl-C.
 
     A supervisor, or a shell's `kill` of a job, signals the whole process group; were the JVM to end at once, the
     running batch could not be finished. What is ignored when it starts, it ignores for ever; for SIGINT PySpark sees to
     that, but it also puts a handler of its own in this process, which would cancel the running batch.
+
+    This process ignores nothing meanwhile: a start takes seconds, and a SIGTERM in it has to end the job
+    (`test_sigterm_while_spark_starts_ends_the_job`).
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     on_interrupt = signal.getsignal(signal.SIGINT)
-    on_terminate = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    _jvm_starts.set()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, on_interrupt)
-        signal.signal(signal.SIGTERM, on_terminate)
+        _jvm_starts.clear()
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, on_interrupt)
+
+
+_jvm_starts: Final = threading.Event()
+
+
+def _ignore_sigterm_in_the_jvm() -> None:
+    if _jvm_starts.is_set():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+# PySpark starts its JVM with a `preexec_fn` of its own, and leaves no room for another one: then these run, too.
+os.register_at_fork(after_in_child=_ignore_sigterm_in_the_jvm)
