@@ -26,7 +26,7 @@ from heartwheel.engine.heartbeats.advance import advance_shard
 from heartwheel.engine.heartbeats.config import JobConfig
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.map.packed import PayloadKind
-from heartwheel.engine.runtime.state.output import frame_of_output
+from heartwheel.engine.runtime.state.output import frame_of_output, total
 from heartwheel.engine.runtime.state.schema import StateRow
 from heartwheel.engine.runtime.state.state_function import state_function
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
@@ -87,8 +87,8 @@ def _measured(query: StreamingQuery, batches: int) -> dict[str, float]:
     until(lambda: _finished(query) >= begin + batches)
     spent, ran = usage.seconds(), _finished(query) - begin
     last: Any = query.lastProgress
-    figures = last["observedMetrics"]["heartwheel"]
-    verdicts = ran * (figures["expired"] + figures["triggers"])
+    figures = total(last["observedMetrics"]["heartwheel"]["shards"])
+    verdicts = ran * (figures.expired + figures.triggers)
     used = {who: round(spent[who] / verdicts * 1e6, 2) for who in ("workers", "JVM", "broker", "driver")}
     return {**used, "all": round(sum(used.values()), 2), "verdicts": verdicts}
 

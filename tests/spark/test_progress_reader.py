@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from heartwheel.engine.runtime.driver.progress import IDLE_EVERY_S, IdleLog, Progress, ProgressReader, read_progress
+from heartwheel.engine.runtime.state.output import ProgressFigures
 
 
 def _report(batch_id: int, rows: int = 4) -> dict[str, Any]:
@@ -90,3 +91,14 @@ def test_offsets_are_read_as_each_pyspark_writes_them(written: Callable[[Any], s
     for latest, behind in (({"beats": {"0": 9, "1": 5}}, 4), (None, 0)):
         report["sources"] = [{"endOffset": written({"beats": {"0": 5, "1": 5}}), "latestOffset": written(latest)}]
         assert read_progress(report).behind == behind
+
+
+def test_figures_of_shards_are_added_or_the_largest_is_taken() -> None:
+    """What is counted adds up; how long and how far behind are the longest and the furthest of all shards."""
+    report = _report(0)
+    one = ProgressFigures(members=3, records=5, expired=1, behind_ms=700, outage_ms=0, stepped_back_ms=20)
+    other = ProgressFigures(members=4, records=6, expired=0, behind_ms=300, outage_ms=9_000, standing=1)
+    report["observedMetrics"]["heartwheel"] = {"shards": [list(one), list(other)]}
+    batch = read_progress(report)
+    assert (batch.members, batch.heartbeats, batch.expired) == (7, 11, 1)
+    assert (batch.behind_ms, batch.outage_ms, batch.standing, batch.stepped_back_ms) == (700, 9_000, 1, 20)

@@ -152,7 +152,6 @@ def _output(
         expired=expired,
         triggers=triggers,
         rejected=len(rejects),
-        held=int(status.held),
         behind_ms=max(0, status.batch_ms - status.newest_ms) if status.newest_ms >= 0 else 0,
         standing=standing,
         outage_ms=_longest_ms(outcome.outages),

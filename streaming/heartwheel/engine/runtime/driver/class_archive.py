@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.session import archive_file, end_session, jvm_option, session_conf, start_session
-from heartwheel.engine.runtime.state.output import NO_FIGURES, Output, OutputRecord, frame_of_output
+from heartwheel.engine.runtime.state.output import Output, OutputRecord, ProgressFigures, frame_of_output
 from heartwheel.engine.runtime.state.schema import NEW_STATE, PACKED
 from heartwheel.kafka.broker.java import new_class_archive
 from heartwheel.settings import Settings, load_settings
@@ -103,7 +103,7 @@ def _advance(_: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> 
         pass
     state.update(NEW_STATE)
     yield frame_of_output(
-        Output([OutputRecord("status", "key", "{}", "id", "type", 0)], NO_FIGURES), {"status": "status"}
+        Output([OutputRecord("status", "key", "{}", "id", "type", 0)], ProgressFigures()), {"status": "status"}
     )
 
 

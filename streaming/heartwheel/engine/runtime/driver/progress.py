@@ -12,6 +12,7 @@ from typing import Any, Final
 from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.base.phrases import count
+from heartwheel.engine.runtime.state.output import total
 
 IDLE_EVERY_S: Final = 10
 """Of batches that did nothing, how often one is logged, seconds: without any a log looks dead."""
@@ -126,33 +127,30 @@ class ProgressReader:
 
 def read_progress(raw: Any) -> Progress:
     """Read one of Spark's progress reports."""
-    figures = raw["observedMetrics"].get("heartwheel")
+    observed = raw["observedMetrics"].get("heartwheel")
+    figures = total(observed["shards"] if observed is not None else ())
     kafka = raw["sources"][0]
     duration: Mapping[str, int] = raw["durationMs"]
-
-    def figure(name: str) -> int:
-        return int(figures[name] or 0) if figures is not None else 0
-
-    behind, behind_ms = _behind(kafka), figure("behind_ms")
+    behind = _behind(kafka)
     return Progress(
         batch_id=int(raw["batchId"]),
-        held=behind > 0 and behind_ms > BACKLOG_MS,
-        heartbeats=figure("records"),
+        held=behind > 0 and figures.behind_ms > BACKLOG_MS,
+        heartbeats=figures.records,
         behind=behind,
-        members=figure("members"),
-        groups=figure("groups"),
-        expired=figure("expired"),
-        triggers=figure("triggers"),
-        rejected=figure("rejected"),
+        members=figures.members,
+        groups=figures.groups,
+        expired=figures.expired,
+        triggers=figures.triggers,
+        rejected=figures.rejected,
         duration_ms=int(duration.get("triggerExecution", 0)),
         read_ms=int(duration.get("addBatch", 0)),
-        behind_ms=behind_ms,
-        standing=figure("standing"),
-        outage_ms=figure("outage_ms"),
-        sessions_renewed=figure("renewed"),
-        waiting=figure("waiting"),
-        untimed=figure("untimed"),
-        stepped_back_ms=figure("stepped_back_ms"),
+        behind_ms=figures.behind_ms,
+        standing=figures.standing,
+        outage_ms=figures.outage_ms,
+        sessions_renewed=figures.renewed,
+        waiting=figures.waiting,
+        untimed=figures.untimed,
+        stepped_back_ms=figures.stepped_back_ms,
     )
 
 

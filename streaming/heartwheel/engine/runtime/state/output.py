@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -41,7 +41,7 @@ class OutputRecord(NamedTuple):
 
 
 class ProgressFigures(NamedTuple):
-    """What one batch of a shard adds to the progress line, in the order of `OUTPUT` (`progress.Progress`)."""
+    """What one batch of a shard adds to the progress line (`progress.Progress`)."""
 
     members: int = 0
     groups: int = 0
@@ -49,7 +49,6 @@ class ProgressFigures(NamedTuple):
     expired: int = 0
     triggers: int = 0
     rejected: int = 0
-    held: int = 0
     behind_ms: int = 0
     standing: int = 0
     outage_ms: int = 0
@@ -59,8 +58,18 @@ class ProgressFigures(NamedTuple):
     stepped_back_ms: int = 0
 
 
-NO_FIGURES: Final = ProgressFigures()
-"""What rows carry beside records."""
+_LARGEST: Final = frozenset({"behind_ms", "standing", "outage_ms", "stepped_back_ms"})
+"""Of these a job has the largest of its shards; of all others the sum."""
+
+
+def total(shards: Iterable[Sequence[int]]) -> ProgressFigures:
+    """Return the figures of a job.
+
+    Args:
+        shards: the `ProgressFigures` of each.
+    """
+    columns = dict(zip(ProgressFigures._fields, zip(*shards, strict=True), strict=False))
+    return ProgressFigures(**{name: (max if name in _LARGEST else sum)(column) for name, column in columns.items()})
 
 
 class Output(NamedTuple):
@@ -74,7 +83,7 @@ class Output(NamedTuple):
     figures: ProgressFigures
 
 
-_COLUMNS: Final = ("topics", "keys", "vals", "ids", "types", "times", *ProgressFigures._fields)
+_COLUMNS: Final = ("topics", "keys", "vals", "ids", "types", "times", "figures")
 
 
 def frame_of_output(output: Output, topics: Mapping[str, str]) -> pd.DataFrame:
@@ -85,7 +94,7 @@ def frame_of_output(output: Output, topics: Mapping[str, str]) -> pd.DataFrame:
         topics: real names of topics by their logical ones.
     """
     return pd.DataFrame(
-        [*rows(output.records, topics), (*([] for _ in OutputRecord._fields), *output.figures)], columns=_COLUMNS
+        [*rows(output.records, topics), (*([] for _ in OutputRecord._fields), output.figures)], columns=_COLUMNS
     )
 
 
@@ -98,7 +107,7 @@ def rows(records: Sequence[OutputRecord], topics: Mapping[str, str]) -> Iterator
     for part in _parts(records):
         logical, keys, values, ids, types, times = map(list, zip(*part, strict=True))
         real = [topics[name] for name in logical]
-        yield real, keys, values, ids, types, list(map(_time_text, times)), *NO_FIGURES
+        yield real, keys, values, ids, types, list(map(_time_text, times)), None
 
 
 def _parts(records: Sequence[OutputRecord]) -> Iterator[Sequence[OutputRecord]]:

@@ -19,10 +19,9 @@ PACKED: Final = "slot int, kind int, payload binary"
 
 OUTPUT: Final = (
     "topics array<string>, keys array<string>, vals array<string>, ids array<string>, types array<string>, "
-    "times array<string>, members int, groups int, records long, expired int, triggers int, rejected int, held int, "
-    "behind_ms long, standing int, outage_ms long, renewed long, waiting long, untimed long, stepped_back_ms long"
+    "times array<string>, figures array<bigint>"
 )
-"""Some records for output topics, an array for each of their parts; then figures for the progress line.
+"""Some records for output topics, an array for each of their parts; in one row of a shard its `output.ProgressFigures`.
 
 A row for each record would cost Python and the JVM more than the record does, so there are many in one (`output.rows`).
 """
