@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import msgspec
+import pytest
 
+from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.readers.notify.message import Message
+from heartwheel.sources.explain import shown
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.watched_logs import WatchedLogs
+from heartwheel.wire.explained import ExplainedEvent
 from support.job import wait_for
 from support.scripted_log import START_MS, lines_of, member, preparing, stable
 from support.stepping import Stepping
@@ -81,6 +87,28 @@ def test_a_removal_is_told_with_its_cause_and_advice(tmp_path: Path) -> None:
     assert row["evidence"] == f"{log}:3"
     assert "session.timeout.ms" in row["advice"]
     assert row["advice"] in receiver.messages[0]["text"]
+
+
+def test_rows_of_an_event_are_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Page, metrics and messages share them: making them is the most that a line costs after it is read."""
+    made: list[str] = []
+    real = shown.rows_of_log
+
+    def counted(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
+        for event in events:
+            made.append(event.kind)
+            yield from real([event])
+
+    monkeypatch.setattr(shown, "rows_of_log", counted)
+    log, receiver = tmp_path / "server.log", Receiver()
+    log.write_text("")
+    with watching(tmp_path, log, post=receiver, **NOTIFY) as watcher:
+        with log.open("a") as more:
+            more.write(lines_of((since(), FAILS.format(member("g-1"), "g"))))
+        wait_for(lambda: receiver.messages, "a message")
+        assert httpx.get(f"{watcher.url}api/expirations").json()["total"] == 1
+        assert 'group_expirations_total{group="g"} 1.0' in httpx.get(f"{watcher.url}metrics").text
+    assert made == ["expired"]
 
 
 def test_what_was_read_and_not_told_before_a_kill_is_told_once_after_it(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.picture import logged_line, show_summary
 from heartwheel.sources.explain.scan import Scanned
-from heartwheel.sources.explain.shown import rows_of_log
+from heartwheel.sources.explain.shown import ShownEvent, with_rows
 from heartwheel.sources.explain.summary import LogSummary
 from heartwheel.wire.explained import ExplainedEvent
 
@@ -61,11 +61,15 @@ class LogPage(Served):
             events: in the order of time.
             scanned: what was read so far.
         """
+        self.show(with_rows(events), scanned, follows=follows)
+
+    def show(self, events: Sequence[ShownEvent], scanned: Scanned, *, follows: bool = False) -> None:
+        """Add events whose rows are made to the picture, as `take` does."""
         self._follows = follows
         self.picture.log_tells = scanned.coordinator_lines > 0
         if events:
-            self.picture.apply(list(rows_of_log(events)), now_ms=wall_ms())
-        for event in events:
+            self.picture.apply([row for each in events for row in each.rows], now_ms=wall_ms())
+        for event, _ in events:
             self._summary.add(event)
             line = logged_line(event)
             if line is not None:

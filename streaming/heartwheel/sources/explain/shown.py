@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -13,6 +14,18 @@ from heartwheel.sources.explain.summary import name_of
 from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdict_rows import TriggerRow
 from heartwheel.wire.verdicts import EPOCH_KINDS
+
+
+class ShownEvent(NamedTuple):
+    """An event, and its rows: made once, for all that show, count or report it."""
+
+    event: ExplainedEvent
+    rows: Sequence[TopicRow]
+
+
+def with_rows(events: Iterable[ExplainedEvent]) -> list[ShownEvent]:
+    """Return the events with their rows."""
+    return [ShownEvent(event, tuple(rows_of_log((event,)))) for event in events]
 
 
 def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:

@@ -19,10 +19,9 @@ from heartwheel.readers.notify.dispatcher import Dispatcher, Post
 from heartwheel.readers.notify.outbox import PendingMessage
 from heartwheel.readers.notify.store import NotifierState
 from heartwheel.settings import Settings
-from heartwheel.sources.explain.shown import rows_of_log
+from heartwheel.sources.explain.shown import ShownEvent
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.restarts import Restarts
-from heartwheel.wire.explained import ExplainedEvent
 from heartwheel.wire.verdict_rows import TriggerRow
 from heartwheel.wire.verdicts import TRIGGER_TYPES, Kind
 
@@ -96,7 +95,7 @@ class Reports(Worker):
         self._news: queue.SimpleQueue[_News] = queue.SimpleQueue()
         self._save()  # what the history has from now on, and these incidents have not, is to be reported
 
-    def add(self, events: Sequence[ExplainedEvent], explained: int) -> None:
+    def add(self, events: Sequence[ShownEvent], explained: int) -> None:
         """Add events that are new.
 
         Args:
@@ -104,9 +103,8 @@ class Reports(Worker):
             explained: the number of the newest fact of which all events were added.
         """
         rows, counted = list[TopicRow](), list[TopicRow]()
-        for event in events:
+        for event, some in events:
             self._restarts.note(event)
-            some = list(rows_of_log([event]))
             rows += some
             counted += some if not self._restarts.has(event) else [each for each in some if not _begins(each)]
         if rows or explained != self.explained:

@@ -21,12 +21,12 @@ from heartwheel.settings import Settings
 from heartwheel.sources.explain.follow import POLL_MS
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.page import LogPage
-from heartwheel.sources.explain.shown import rows_of_log
+from heartwheel.sources.explain.shown import ShownEvent, with_rows
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.reports import Reports
 from heartwheel.sources.watch.watched_logs import WatchedLogs
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.explained import Happened
 
 _TRIM_EVERY_S: Final = 60.0
 
@@ -93,7 +93,8 @@ class Watcher:
         reported = self._reported()
         self._catch_up()
         live = self._live_events()
-        for events, is_news in live.kept(reported):
+        for some, is_news in live.kept(reported):
+            events = with_rows(some)
             self._show(events)
             if is_news:
                 self._report(events, reported)
@@ -102,7 +103,7 @@ class Watcher:
         while not self._stopping.is_set():
             read = self._logs.read()
             live.add(read.facts, read.newest)
-            events = live.ready()
+            events = with_rows(live.ready())
             self._show(events)
             self._report(events, live.explained)
             self._trim()
@@ -131,8 +132,8 @@ class Watcher:
             facts_max=self._settings.watch.page_events_max,
         )
 
-    def _show(self, events: Sequence[ExplainedEvent]) -> None:
-        self._page.take(events, self._logs.scanned, follows=True)
+    def _show(self, events: Sequence[ShownEvent]) -> None:
+        self._page.show(events, self._logs.scanned, follows=True)
 
     def _reported(self) -> int:
         """Return the number of the newest fact that was reported: if messages are made, by the saved incidents."""
@@ -145,12 +146,12 @@ class Watcher:
         if self._reports is not None and not self._reports.alive:
             raise HeartwheelError("messages are made no more", hint="the lines above may tell why")
 
-    def _report(self, events: Sequence[ExplainedEvent], explained: int) -> None:
+    def _report(self, events: Sequence[ShownEvent], explained: int) -> None:
         """Count news in the metrics, and make messages of it."""
         if self._reports is not None:
             self._reports.add(events, explained)
-        rows = list(rows_of_log(events))
-        self._metrics.apply(rows, [event.group_id for event in events if event.kind is Happened.STORM])
+        rows = [row for each in events for row in each.rows]
+        self._metrics.apply(rows, [event.group_id for event, _ in events if event.kind is Happened.STORM])
 
     def _troubles(self) -> GroupsInTrouble:
         picture = self._page.picture
