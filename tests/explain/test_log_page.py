@@ -81,7 +81,7 @@ def test_it_says_that_a_log_is_behind_it(page: LogPage) -> None:
     assert "server.log, up to 2026-11-22 02:12:51. 256 of 1,322 lines" in health["sentence"]
     assert httpx.get(f"{page.url}readyz").status_code == 200
     answer = httpx.get(page.url)
-    assert (answer.status_code, answer.headers["location"]) == (307, "/expired")
+    assert (answer.status_code, answer.headers["location"]) == (307, "/timeline")
 
 
 def test_it_fills_live(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_it_fills_live(tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.write_text("".join(lines[:920]))
     over, scanned = threading.Event(), Scanned()
-    with LogPage(ANY_PORT, [str(log)]) as shown:
+    with LogPage(ANY_PORT, [str(log)], follows=True) as shown:
 
         def read() -> None:
             for events in follow_logs([str(log)], scanned, stdin=io.BytesIO(), go_on=lambda: not over.is_set()):
-                shown.take(events, scanned, follows=True)
+                shown.take(events, scanned)
 
         reader = threading.Thread(target=read)
         reader.start()
@@ -120,8 +120,9 @@ def test_a_person_sees_it(page: LogPage) -> None:
     with chromium() as browser:
         tab = Tab(browser, page.url.rstrip("/"), color_scheme="light")
         shown = tab.open("/")
-        expect(shown.locator("h1")).to_have_text("Expired members")
-        expect(shown.locator(".tabs a:visible")).to_have_text(["Expired", "Groups", "Rebalances"])
+        expect(shown.locator("h1")).to_have_text("Timeline")
+        expect(shown.locator(".tabs a:visible")).to_have_text(["Timeline", "Expired", "Groups", "Rebalances"])
+        shown.locator(".tabs a", has_text="Expired").click()
         expect(shown.locator("#health-pill")).to_have_text("From a log")
         expect(shown.locator(".table tbody tr")).to_have_count(4)
         expect(shown.locator(".table tbody tr").nth(1)).to_contain_text("Took itself out")

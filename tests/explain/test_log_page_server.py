@@ -63,7 +63,7 @@ def test_its_first_page_lies_under_the_base_path(ending: str) -> None:
     with page(base_path="/heartwheel") as shown:
         answer = httpx.get(shown.url.rstrip("/") + ending)
         assert answer.status_code == 307
-        assert answer.headers["location"] == "/heartwheel/expired"
+        assert answer.headers["location"] == "/heartwheel/timeline"
 
 
 def test_others_need_a_login_or_a_flag(capsys: pytest.CaptureFixture[str]) -> None:

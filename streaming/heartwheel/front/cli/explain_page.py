@@ -57,17 +57,21 @@ def show_page(
 
     log_access(settings.dashboard)
     over, scanned = threading.Event(), Scanned()
-    with stopped_by_signals(over.set), LogPage(settings, source.names, whole=not wanted.members) as shown:
+    with (
+        stopped_by_signals(over.set),
+        LogPage(settings, source.names, whole=not wanted.members, follows=follow) as shown,
+    ):
         stdout().print(Text(shown.url, style="bold cyan"))
         stderr().print("reading; Ctrl-C ends it", markup=False)
         warn(settings.dashboard)
         if open_browser:
             typer.launch(shown.url)
+        joined = None if wanted.narrows else shown.lanes.joined
         if follow:
-            for events in source.follow(scanned, lambda: not over.is_set()):
-                shown.take([event for event in events if wanted.takes(event)], scanned, follows=True)
+            for events in source.follow(scanned, lambda: not over.is_set(), joined):
+                shown.take([event for event in events if wanted.takes(event)], scanned)
         else:
-            found = source.explain(scanned)
+            found = source.explain(scanned, joined=joined)
             while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):
                 shown.take(some, scanned)
                 if over.is_set():

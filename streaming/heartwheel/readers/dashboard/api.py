@@ -13,6 +13,7 @@ from heartwheel.readers.live.at_risk import AtRiskList
 from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.expirations import ExpirationDetail, ExpirationPage
 from heartwheel.readers.live.group_list import GroupPage
+from heartwheel.readers.live.lane_documents import LanePage
 from heartwheel.readers.live.members import MemberView
 from heartwheel.readers.live.now_document import Now
 from heartwheel.readers.live.rebalances import RebalancePage
@@ -49,6 +50,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
     "/api/groups/{group_id}": Endpoint(endpoints.group, queries.GroupQuery, endpoints.GroupAnswer),
     "/api/members/{group_id}/{member_id}": Endpoint(endpoints.member, queries.MemberQuery, MemberView),
     "/api/rebalances": Endpoint(endpoints.rebalances, queries.RebalancesQuery, RebalancePage),
+    "/api/lanes": Endpoint(endpoints.lanes, queries.LanesQuery, LanePage),
     "/api/at-risk": Endpoint(endpoints.members_at_risk, queries.AtRiskQuery, AtRiskList),
     "/api/wheel": Endpoint(endpoints.wheel, queries.WheelQuery, WheelView),
 }

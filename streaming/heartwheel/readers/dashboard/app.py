@@ -46,6 +46,7 @@ PAGES: Final = (
     "/",
     "/expired",
     "/groups",
+    "/timeline",
     "/rebalances",
     "/at-risk",
     "/wheel",
@@ -220,7 +221,8 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None, base: str) -> list[R
 
 def _page_of(picture: Picture, asked: DashboardSettings) -> Callable[[Request], Any]:
     base = asked.base_path
-    text = page_text(base, asked.gateway_url, from_log=bool(picture.log))
+    follows = picture.lanes is not None and picture.lanes.follows
+    text = page_text(base, asked.gateway_url, from_log=bool(picture.log), follows=follows)
 
     async def page(request: Request) -> Response:
         client: Client | None = request.scope.get(CLIENT)
@@ -235,8 +237,8 @@ def _home_of(deps: Deps, asked: DashboardSettings) -> Callable[[Request], Any]:
 
     async def home(request: Request) -> Response:
         # Without an engine, page Now would be empty. The address is absolute: a browser at the base path without its
-        # slash would resolve "expired" next to it.
-        first = f"{asked.base_path}/expired"
+        # slash would resolve "timeline" next to it.
+        first = f"{asked.base_path}/timeline"
         return RedirectResponse(first, headers=_NO_STORE) if deps.picture.log else await page(request)
 
     return home

@@ -15,6 +15,7 @@ from heartwheel.readers.dashboard.queries import (
     ExpirationsQuery,
     GroupQuery,
     GroupsQuery,
+    LanesQuery,
     MatchQuery,
     MemberQuery,
     NowQuery,
@@ -37,6 +38,8 @@ from heartwheel.readers.live.expirations import (
 from heartwheel.readers.live.group_list import GroupFilter, GroupPage, list_groups
 from heartwheel.readers.live.groups import GroupDetail, group_detail
 from heartwheel.readers.live.history import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
+from heartwheel.readers.live.lane_documents import LanePage
+from heartwheel.readers.live.lane_page import LaneFilter, LanesBusyError, lane_page
 from heartwheel.readers.live.members import MemberView, member_view
 from heartwheel.readers.live.now import now_of
 from heartwheel.readers.live.now_document import Now
@@ -174,6 +177,26 @@ def _read_history(deps: Deps, group_id: str, member_id: str, rows: list[Any]) ->
 def rebalances(deps: Deps, query: RebalancesQuery) -> RebalancePage:
     """Return the cost of rebalances for each group, those that lost most time first."""
     return list_rebalances(deps.picture, text=query.text, group=query.group, canary=query.canary, limit=query.limit)
+
+
+def lanes(deps: Deps, query: LanesQuery) -> LanePage:
+    """Return a stretch of time of brokers' logs: the groups, worst first, with their members as lanes."""
+    source = deps.picture.lanes
+    if source is None:
+        raise RequestError(404, "timelines are drawn from brokers' logs, and none is shown here", "heartwheel watch")
+    wanted = LaneFilter(
+        since_ms=query.since_ms,
+        until_ms=query.until_ms,
+        last_ms=query.last_ms,
+        text=query.text,
+        group=query.group,
+        members=query.members,
+        removals=query.removals,
+    )
+    try:
+        return lane_page(source, wanted, now_ms=deps.now_ms(), before=query.before or 0, limit=query.limit)
+    except LanesBusyError as error:
+        raise RequestError(503, str(error), error.hint or "", retry_s=5) from error
 
 
 def members_at_risk(deps: Deps, query: AtRiskQuery) -> AtRiskList:

@@ -14,17 +14,18 @@ _BASE: Final = '<meta name="heartwheel-base" content="">'
 _GATEWAY: Final = '<meta name="heartwheel-gateway" content="">'
 
 
-def page_text(base: str, gateway: str = "", *, from_log: bool = False) -> str:
+def page_text(base: str, gateway: str = "", *, from_log: bool = False, follows: bool = False) -> str:
     """Return the text of the page.
 
     Args:
         gateway: the address of the gateway, for the line that shows how to use it; empty shows none.
         from_log: whether brokers' logs are shown, without an engine.
+        follows: whether these are followed as they grow.
     """
     file = resources.files("heartwheel.readers.dashboard") / "page" / "index.html"
     text = file.read_text(encoding="utf-8")
     if from_log:
-        text = text.replace(_ROOT, f'{_ROOT[:-1]} data-source="log">')
+        text = text.replace(_ROOT, f'{_ROOT[:-1]} data-source="log"{" data-follows" if follows else ""}>')
     for attribute in ("href", "src"):
         text = text.replace(f'{attribute}="/', f'{attribute}="{base}/')
     text = text.replace(_BASE, _BASE.replace('""', f'"{base}"'))

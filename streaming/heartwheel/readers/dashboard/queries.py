@@ -109,6 +109,20 @@ class RebalancesQuery(NowQuery, frozen=True, kw_only=True):
     limit: Annotated[int, Meta(ge=1, le=500, description="Most groups.")] = 50
 
 
+class LanesQuery(Query, frozen=True, kw_only=True):
+    """A stretch of time of brokers' logs, and which groups of it."""
+
+    since_ms: Annotated[Whole | None, Meta(description="The begin, epoch ms.")] = None
+    until_ms: Annotated[Whole | None, Meta(description="The end, epoch ms; else now.")] = None
+    last_ms: Annotated[Whole | None, Meta(description="The length, ms, where no begin is given.")] = None
+    text: Annotated[Text, Meta(description="Part of the group's id.")] = ""
+    group: Annotated[Text, Meta(description="A group's id, exactly.")] = ""
+    members: Annotated[int, Meta(ge=1, le=500, description="Most members of a group.")] = 8
+    removals: Annotated[int, Meta(ge=0, le=500, description="Most removals of a group.")] = 4
+    before: Before = None
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most groups.")] = 10
+
+
 class AtRiskQuery(NowQuery, frozen=True, kw_only=True):
     """The number of members at risk."""
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.group_index import GroupEntry, GroupIndex
+from heartwheel.readers.live.lane_page import LaneSource
 from heartwheel.readers.live.logged import LoggedLine, LogReport
 from heartwheel.readers.live.seen import Seen
 from heartwheel.readers.live.ticks import Ticks
@@ -83,6 +84,8 @@ class Picture:
         """Whether the log has lines that were not read yet when it was opened."""
         self.log_report: LogReport | None = None
         """The report of brokers' logs on all groups together."""
+        self.lanes: LaneSource | None = None
+        """The timeline of brokers' logs, if these are shown."""
         self.log_tells = False
         """Whether a line of a coordinator was read in that log."""
         self.rejects: Counter[str] = Counter()

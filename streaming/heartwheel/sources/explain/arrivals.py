@@ -64,10 +64,12 @@ class LoggedArrivals:
             if out.kind is Happened.LEFT and group.group_type != "classic" and not out.reason_text:
                 self._watch.make_poll_timeout(out, group.count_out(member.name))
             member.out = None
+            self._watch.joined(fact.time_ms, group, member, member_id)
             return
         back = group.return_of(member, fact.time_ms)
         if back is not None:
             back.returned_ms, back.returned_as = fact.time_ms, member_id
+        self._watch.joined(fact.time_ms, group, member, (back.member_id if back else None) or "")
 
     def _replaced(self, fact: Fact, group: WatchedGroup) -> None:
         old = group.member(fact.member_id)
@@ -85,7 +87,7 @@ class LoggedArrivals:
         event.returned_ms, event.returned_as = fact.time_ms, fact.new_member_id or None
         if fact.new_member_id:
             new = group.member(fact.new_member_id)
-            new.group_instance_id, new.client_id = fact.group_instance_id, old.client_id
+            new.group_instance_id, new.client_id, new.is_in = fact.group_instance_id, old.client_id, True
             self._watch.groups.remember(fact.new_member_id, group)
         if not group.group_id:
             self._watch.note_unnamed(event)

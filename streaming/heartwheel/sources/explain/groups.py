@@ -34,6 +34,7 @@ class LoggedMember:
         client_id: its client's id: from a line, or from the start of its member id.
         rebalance_timeout_ms: its own, ms.
         left_pending: whether it left before it had joined.
+        is_in: whether it joined in this log and was not out since.
         out: the event of its last departure, until it is back.
     """
 
@@ -44,6 +45,7 @@ class LoggedMember:
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
     left_pending: bool = False
+    is_in: bool = False
     out: ExplainedEvent | None = None
 
     def learn(self, fact: Fact) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.arrivals import LoggedArrivals
 from heartwheel.sources.explain.departures import LoggedDepartures
@@ -36,13 +37,19 @@ class History:
         files: names of the logs, by the number that facts have.
         hold_ms: how long events wait for lines that belong to them, ms of the log's time; with 0 they do not wait.
         storm: the number of rebalances at which a group is in a storm.
+        joined: called with each member that joins, as soon as that is read: it is no event.
     """
 
     def __init__(
-        self, files: Sequence[str] | Mapping[int, str], *, hold_ms: int = HOLD_MS, storm: StormRule | None = None
+        self,
+        files: Sequence[str] | Mapping[int, str],
+        *,
+        hold_ms: int = HOLD_MS,
+        storm: StormRule | None = None,
+        joined: Callable[[MemberJoined], None] | None = None,
     ) -> None:
         self._hold_ms = hold_ms
-        self._watch = watch = FollowedLog(files)
+        self._watch = watch = FollowedLog(files, joined)
         arrivals, departures = LoggedArrivals(watch), LoggedDepartures(watch)
         self._moves = moves = Moves(watch)
         self._end_ms = 0

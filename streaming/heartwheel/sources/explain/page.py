@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from heartwheel.base.phrases import count, moment
@@ -11,6 +11,8 @@ from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.dashboard.app import WriteMetrics
 from heartwheel.readers.dashboard.serving import server_of
 from heartwheel.readers.http_server.served import Served
+from heartwheel.readers.live.lane_page import LaneSource
+from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.picture import logged_line, show_summary
@@ -32,6 +34,11 @@ class LogPage(Served):
         whole: whether all events of a group are taken, and not only those about some of its members.
         rows_max: most expirations that are shown, and half of the most rebalances.
         metrics: writes the metrics; with `None` none are served.
+        follows: whether the logs are followed as they grow.
+        older: reads what happened in a time that is older than what is taken here; `None` where nothing is.
+
+    Attributes:
+        lanes: what the timeline is drawn from; give its `joined` the members that join.
 
     Raises:
         SettingsError: files that the settings name cannot be used.
@@ -45,32 +52,36 @@ class LogPage(Served):
         whole: bool = True,
         rows_max: int = _ROWS_MAX,
         metrics: WriteMetrics | None = None,
+        follows: bool = False,
+        older: Callable[[int, int], LaneStore] | None = None,
     ) -> None:
         self.picture = Picture(expirations_max=rows_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
+        self.lanes = LaneStore()
+        self.picture.lanes = LaneSource(self.lanes, follows=follows, older=older)
         self._names = names
-        self._follows = False
-        self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole), 0.0, True
+        self._follows = follows
+        self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
         self._doubted = 0
         self.picture.log = self._sentence(None)
         super().__init__(server_of(self.picture, settings, metrics=metrics))
 
-    def take(self, events: Sequence[ExplainedEvent], scanned: Scanned, *, follows: bool = False) -> None:
+    def take(self, events: Sequence[ExplainedEvent], scanned: Scanned) -> None:
         """Add events to the picture.
 
         Args:
             events: in the order of time.
             scanned: what was read so far.
         """
-        self.show(with_rows(events), scanned, follows=follows)
+        self.show(with_rows(events), scanned)
 
-    def show(self, events: Sequence[ShownEvent], scanned: Scanned, *, follows: bool = False) -> None:
+    def show(self, events: Sequence[ShownEvent], scanned: Scanned) -> None:
         """Add events whose rows are made to the picture, as `take` does."""
-        self._follows = follows
         self.picture.log_tells = scanned.coordinator_lines > 0
         if events:
             self.picture.apply([row for each in events for row in each.rows], now_ms=wall_ms())
         for event, _ in events:
             self._summary.add(event)
+            self.lanes.add(event)
             line = logged_line(event)
             if line is not None:
                 self.picture.add_logged(event.group_id, line)
@@ -94,7 +105,7 @@ class LogPage(Served):
         last = ""
         if scanned.last_ms is not None:
             zone = "" if scanned.zone_assumed else " UTC"
-            last = f", up to {moment(scanned.last_ms)}{zone}"
+            last = f", {'newest line of' if self._follows else 'up to'} {moment(scanned.last_ms)}{zone}"
         doing = "Following" if self._follows else "From"
         whose = "a consumer's own log" if scanned.client_lines and not scanned.coordinator_lines else "the broker's log"
         about = scanned.coordinator_lines + scanned.client_lines

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import BinaryIO
 
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.sources.explain.client_log import ClientLog
 from heartwheel.sources.explain.duplicates import BrokersLines
 from heartwheel.sources.explain.facts import Fact
@@ -29,6 +30,7 @@ def explain_logs(
     stdin: BinaryIO,
     zone: LocalZone | None = None,
     progress: Callable[[int], None] | None = None,
+    joined: Callable[[MemberJoined], None] | None = None,
 ) -> Iterator[ExplainedEvent]:
     """Explain whole logs.
 
@@ -37,6 +39,7 @@ def explain_logs(
         scanned: where to count.
         zone: the zone of times that name none; UTC if absent.
         progress: called with the number of bytes read.
+        joined: called with each member that joins, in a broker's log.
 
     Returns:
         The events, in the order of time. An event in both a broker's and a consumer's log is taken from the broker's.
@@ -48,7 +51,7 @@ def explain_logs(
     facts = in_order(_facts(names, scanned, clients, stdin, Layout(zone), progress))
     # The brokers' first event comes when all logs are read, and only then are the consumers' events requested.
     brokers = BrokersLines()
-    history = History(names).explain(brokers.noting(facts))
+    history = History(names, joined=joined).explain(brokers.noting(facts))
     for event in heapq.merge(history, _told_by(clients, scanned), key=lambda event: event.time_ms):
         if not brokers.have(event):
             yield event
@@ -71,6 +74,7 @@ def follow_logs(
     zone: LocalZone | None = None,
     go_on: Callable[[], bool] = lambda: True,
     clock: Callable[[], float] = time.monotonic,
+    joined: Callable[[MemberJoined], None] | None = None,
 ) -> Iterator[list[ExplainedEvent]]:
     """Explain logs as they grow.
 
@@ -84,6 +88,7 @@ def follow_logs(
         zone: that of times that name none; UTC if absent.
         go_on: asked before each look whether to go on.
         clock: measures how long a rebalance has run while the log has no new lines, seconds.
+        joined: called with each member that joins.
 
     Returns:
         The events of each look, also if there are none.
@@ -91,7 +96,7 @@ def follow_logs(
     Raises:
         HeartwheelError: if a log cannot be read.
     """
-    history = History(names, hold_ms=0)
+    history = History(names, hold_ms=0, joined=joined)
     layout = Layout(zone)
     readers = [partial(FactReader, name, number, layout, scanned) for number, name in enumerate(names)]
     for facts in follow(names, readers, scanned, stdin=stdin, go_on=go_on):

@@ -119,10 +119,11 @@ class LogSummary:
 
     Args:
         whole: whether all events of a group are added, and not only those about some of its members.
+        follows: whether the logs go on, so that their end is now.
     """
 
-    def __init__(self, *, whole: bool = True) -> None:
-        self._whole = whole
+    def __init__(self, *, whole: bool = True, follows: bool = False) -> None:
+        self._whole, self.follows = whole, follows
         self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
         self._together = Together()
         self.brokers: list[ExplainedEvent] = []

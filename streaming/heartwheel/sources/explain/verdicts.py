@@ -42,16 +42,20 @@ def judged(summary: LogSummary) -> list[GroupSummary]:
     """Return the groups of a summary with their verdicts."""
     groups = summary.groups()
     for group in groups:
-        group.verdict = verdict_of(group)
+        group.verdict = verdict_of(group, follows=summary.follows)
     return groups
 
 
-def verdict_of(group: GroupSummary) -> list[str]:
-    """Return sentences about a group: its state, what happened to it, what that cost, and what to change."""
+def verdict_of(group: GroupSummary, *, follows: bool = False) -> list[str]:
+    """Return sentences about a group: its state, what happened to it, what that cost, and what to change.
+
+    Args:
+        follows: whether the log goes on, so that its end is now.
+    """
     out = {kind: number for kind, number in group.kicks.items() if kind != Happened.PENDING_EXPIRED}
     if out:
         what = _kicked(group, out)
-        do = _to_do(group, out)
+        do = _to_do(group, out, follows=follows)
     elif group.blocked:
         name, times = _most(group.blocked)[0]
         what = [f"No member was thrown out, but rebalances waited for {name} {_times(times).lower()}."]
@@ -65,14 +69,15 @@ def verdict_of(group: GroupSummary) -> list[str]:
         do = advice(ExpiryReason.PENDING_TIMEOUT)[-1:]
     else:
         what, do = ["No member was thrown out." if group.from_coordinator else _NOT_TOLD], []
-    return [*_stands(group), *what, *_left(group), *_cost(group), *do]
+    return [*_stands(group, follows=follows), *what, *_left(group), *_cost(group), *do]
 
 
-def _stands(group: GroupSummary) -> list[str]:
+def _stands(group: GroupSummary, *, follows: bool) -> list[str]:
     sentences = []
     if group.rebalancing_since_ms is not None:
         since = moment(group.rebalancing_since_ms)
-        sentences.append(f"It was still rebalancing when the log ended, since {since}, {group.rebalancing}.")
+        still = "It is rebalancing" if follows else "It was still rebalancing when the log ended,"
+        sentences.append(f"{still} since {since}, {group.rebalancing}.")
     if group.empty_since_ms is not None:
         sentences.append(f"It has had no member since {moment(group.empty_since_ms)}.")
     return sentences
@@ -97,20 +102,23 @@ def _kicked(group: GroupSummary, out: dict[str, int]) -> list[str]:
     return [f"{counted}."]
 
 
-def _to_do(group: GroupSummary, out: dict[str, int]) -> list[str]:
+def _to_do(group: GroupSummary, out: dict[str, int], *, follows: bool) -> list[str]:
     """Return which timeout would have been enough for the most frequent kind, and what to change."""
     kind = Happened(max(out, key=lambda each: (out[each], each)))
-    sentences = _enough(group, kind, group.enough.get(kind, Enough()))
+    sentences = _enough(group, kind, group.enough.get(kind, Enough()), follows=follows)
     do = advice(REASON_OF[kind], group.group_type)[-1:]
     return [*sentences, *(do or ["Look at the broker's log around that time: heartwheel explain server.log."])]
 
 
-def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
+def _enough(group: GroupSummary, kind: Happened, enough: Enough, *, follows: bool) -> list[str]:
     name = SETTING[group.group_type] if kind is Happened.EXPIRED else _SETTING.get(kind)
     if name is None:
         return []
     number, who = enough.back + enough.gone, enough.name or "That member"
     if not enough.back:
+        if follows:
+            who = f"{who} is not" if number == 1 else "None of those that were out is"
+            return [f"{who} back until now, so the log does not show which {name} would have been enough."]
         who = f"{who} was not" if number == 1 else "None of those that were out was"
         return [f"{who} back by the end of the log, so it does not show which {name} would have been enough."]
     were = "was back," if enough.back == 1 else "were back, the last"

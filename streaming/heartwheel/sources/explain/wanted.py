@@ -50,6 +50,11 @@ class Wanted:
             return False
         return self._until_ms is None or event.time_ms < self._until_ms
 
+    @property
+    def narrows(self) -> bool:
+        """Whether some events do not pass."""
+        return bool(self.groups or self.members) or self._since_ms is not None or self._until_ms is not None
+
     def missing(self, groups: Collection[str], first_ms: int | None, last_ms: int | None) -> HeartwheelError | None:
         """Return an error if the log has no group, no member or no time that the filter names.
 

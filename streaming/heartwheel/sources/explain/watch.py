@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.groups import Groups, LoggedMember, WatchedGroup
 from heartwheel.wire.explained import KICKS, REASON_OF, Evidence, ExplainedEvent, Happened
@@ -20,10 +21,13 @@ class FollowedLog:
 
     Args:
         files: names of the logs, by the number that facts have.
+        joined: called with each member that joins, which is no event.
     """
 
-    def __init__(self, files: Sequence[str] | Mapping[int, str]) -> None:
-        self._files = files
+    def __init__(
+        self, files: Sequence[str] | Mapping[int, str], joined: Callable[[MemberJoined], None] | None = None
+    ) -> None:
+        self._files, self._joined = files, joined
         self.groups = Groups()
         self.waiting: deque[ExplainedEvent] = deque()
         """Events that wait."""
@@ -96,6 +100,7 @@ class FollowedLog:
         member.learn(fact)
         event = self.event(fact, group, kind, reason or REASON_OF[kind], member=member)
         event.reason_text, event.explanation = words, list(explanation)
+        member.is_in = False
         if kind in KICKS or kind is Happened.POLL_TIMEOUT:
             event.times_out = group.count_out(member.name)
         member.out = event
@@ -144,6 +149,12 @@ class FollowedLog:
             moved_from=moved_from,
             evidence=Evidence(self._files[fact.file], fact.line),
         )
+
+    def joined(self, time_ms: int, group: WatchedGroup, member: LoggedMember, former_id: str) -> None:
+        """Note that a member joined, unless several lines say so."""
+        if not member.is_in and self._joined is not None:
+            self._joined(MemberJoined(time_ms, group.group_id, member.member_id, member.name, former_id))
+        member.is_in = True
 
     def make_poll_timeout(self, event: ExplainedEvent, times_out: int) -> None:
         """Make a leave a poll timeout, because its member came back under the same id.

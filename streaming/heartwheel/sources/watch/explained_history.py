@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.history import History
 from heartwheel.sources.explain.order import in_order
@@ -13,12 +14,15 @@ from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.wire.explained import ExplainedEvent
 
 
-def explain_history(path: Path, scanned: Scanned) -> Iterator[ExplainedEvent]:
+def explain_history(
+    path: Path, scanned: Scanned, joined: Callable[[MemberJoined], None] | None = None
+) -> Iterator[ExplainedEvent]:
     """Explain a history, also while it is being written.
 
     Args:
         path: of the file.
         scanned: where to count.
+        joined: called with each member that joins.
 
     Returns:
         The events, in the order of time.
@@ -32,7 +36,7 @@ def explain_history(path: Path, scanned: Scanned) -> Iterator[ExplainedEvent]:
             scanned.first_ms = None  # that of the facts that are left
         files = history.files()
         rank = {file: number for number, file in enumerate(files)}
-        yield from History(list(files.values())).explain(in_order(_facts(history, rank, scanned)))
+        yield from History(list(files.values()), joined=joined).explain(in_order(_facts(history, rank, scanned)))
 
 
 def _facts(history: HistoryFile, rank: dict[int, int], scanned: Scanned) -> Iterator[Fact]:

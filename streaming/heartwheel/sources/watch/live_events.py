@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import InTurn
@@ -28,6 +29,7 @@ class LiveEvents:
         logs: how many logs there are.
         storm: the number of rebalances at which a group is in a storm.
         facts_max: most facts of the history that are explained, the newest.
+        joined: called with each member that joins.
         clock: a clock that never steps, seconds.
     """
 
@@ -39,12 +41,15 @@ class LiveEvents:
         logs: int,
         storm: StormRule,
         facts_max: int,
+        joined: Callable[[MemberJoined], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._history, self._facts_max, self._clock = history, facts_max, clock
-        self._explains = History(files, hold_ms=0, storm=storm)
+        self._explains = History(files, hold_ms=0, storm=storm, joined=joined)
         self._in_turn = InTurn(logs)
         self._explained = history.newest
+        self.known_from_ms = history.newest_ms(self._explained - facts_max)
+        """From when on all facts are explained, epoch ms; `None`: from the begin of the history on."""
         self._came: deque[tuple[float, int]] = deque()
         """When facts came, and the number of the newest of them."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.run import explain_logs, follow_logs
 from heartwheel.sources.explain.scanned import Scanned
@@ -33,24 +34,35 @@ class LogSource(NamedTuple):
         """What a page calls it."""
         return self.files if self.history is None else [str(self.history)]
 
-    def explain(self, scanned: Scanned, progress: Callable[[int], None] | None = None) -> Iterator[ExplainedEvent]:
+    def explain(
+        self,
+        scanned: Scanned,
+        progress: Callable[[int], None] | None = None,
+        joined: Callable[[MemberJoined], None] | None = None,
+    ) -> Iterator[ExplainedEvent]:
         """Return the events, in the order of time.
 
         Args:
             scanned: where to count.
             progress: called with the number of bytes read of logs.
+            joined: called with each member that joins.
         """
         if self.history is None:
-            yield from explain_logs(self.files, scanned, stdin=self.stdin, zone=self.zone, progress=progress)
+            yield from explain_logs(
+                self.files, scanned, stdin=self.stdin, zone=self.zone, progress=progress, joined=joined
+            )
         else:
-            yield from explain_history(self.history, scanned)
+            yield from explain_history(self.history, scanned, joined)
             self.zone.used += scanned.zone_assumed
 
-    def follow(self, scanned: Scanned, go_on: Callable[[], bool]) -> Iterator[list[ExplainedEvent]]:
+    def follow(
+        self, scanned: Scanned, go_on: Callable[[], bool], joined: Callable[[MemberJoined], None] | None = None
+    ) -> Iterator[list[ExplainedEvent]]:
         """Return the events of logs as they grow, those of each look.
 
         Args:
             scanned: where to count.
             go_on: asked before each look whether to go on.
+            joined: called with each member that joins.
         """
-        return follow_logs(self.files, scanned, stdin=self.stdin, zone=self.zone, go_on=go_on)
+        return follow_logs(self.files, scanned, stdin=self.stdin, zone=self.zone, go_on=go_on, joined=joined)

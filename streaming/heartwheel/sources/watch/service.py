@@ -13,6 +13,7 @@ from typing import Final, Self
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.base.wall_clock import wall_ms
+from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.trouble import GroupsInTrouble, groups_in_trouble
 from heartwheel.readers.metrics.log_metrics import LogFigures, LogMetrics
@@ -23,6 +24,7 @@ from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.page import LogPage
 from heartwheel.sources.explain.shown import ShownEvent, with_rows
 from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.lanes_of_history import lanes_of_history
 from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.reports import Reports
 from heartwheel.sources.watch.watched_logs import WatchedLogs
@@ -62,7 +64,14 @@ class Watcher:
             self._logs = stack.enter_context(WatchedLogs(self._names, self._history, self._zone))
             rows_max = self._settings.dashboard.expirations_max
             self._metrics = LogMetrics(self._settings, figures=self._figures, troubles=self._troubles)
-            self._page = LogPage(self._settings, self._names, rows_max=rows_max, metrics=self._metrics.text)
+            self._page = LogPage(
+                self._settings,
+                self._names,
+                rows_max=rows_max,
+                metrics=self._metrics.text,
+                follows=True,
+                older=self._older,
+            )
             self._page.picture.log_is_behind = True
             stack.enter_context(self._page)
             if self._post is not None:
@@ -93,6 +102,7 @@ class Watcher:
         reported = self._reported()
         self._catch_up()
         live = self._live_events()
+        self._page.lanes.known_from_ms = live.known_from_ms
         for some, is_news in live.kept(reported):
             events = with_rows(some)
             self._show(events)
@@ -130,10 +140,16 @@ class Watcher:
             logs=len(self._names),
             storm=self._storm,
             facts_max=self._settings.watch.page_events_max,
+            joined=self._page.lanes.joined,
         )
 
+    def _older(self, from_ms: int, to_ms: int) -> LaneStore:
+        """Read the timeline of a time from the history, for the page."""
+        most = self._settings.watch.page_events_max
+        return lanes_of_history(self._history.path, from_ms, to_ms, facts_max=most, storm=self._storm)
+
     def _show(self, events: Sequence[ShownEvent]) -> None:
-        self._page.show(events, self._logs.scanned, follows=True)
+        self._page.show(events, self._logs.scanned)
 
     def _reported(self) -> int:
         """Return the number of the newest fact that was reported: if messages are made, by the saved incidents."""

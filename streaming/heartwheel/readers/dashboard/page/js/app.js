@@ -11,6 +11,7 @@ import { memberPage } from "./pages/member.js";
 import { missingPage } from "./pages/missing.js";
 import { nowPage } from "./pages/now.js";
 import { rebalancesPage } from "./pages/rebalances.js";
+import { timelinePage } from "./pages/timeline.js";
 import { wheelPage } from "./pages/wheel.js";
 import { Router } from "./router.js";
 import { frame } from "./shell.js";
@@ -26,6 +27,7 @@ const ROUTES = [
   [/^\/groups\/([^/]+)$/, groupPage],
   [/^\/members\/([^/]+)\/([^/]+)$/, memberPage],
   [/^\/rebalances\/?$/, rebalancesPage],
+  [/^\/timeline\/?$/, timelinePage],
   [/^\/at-risk\/?$/, atRiskPage],
   [/^\/wheel\/?$/, wheelPage],
   [null, missingPage],

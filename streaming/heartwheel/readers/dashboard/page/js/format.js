@@ -147,6 +147,13 @@ export function clock(ms, { tenths = false } = {}) {
 export const timeOfDay = (ms) => (missing(ms) || ms < 0 ? NOTHING : CLOCK.format(new Date(ms)));
 
 /**
+ * Format a day: 22 Nov.
+ *
+ * @param {number} ms
+ */
+export const dayOf = (ms) => DAY.format(new Date(ms));
+
+/**
  * Format a time in UTC, for titles.
  *
  * @param {number | null | undefined} ms

@@ -4,6 +4,7 @@
 import { expiredAndTroubles, groupHref, linked, memberHref, tagged, twoLines } from "./cells.js";
 import { whoIs } from "./expiration_columns.js";
 import { clock, count, duration, NOTHING, utc } from "./format.js";
+import { follows } from "./source.js";
 import { goesByEpochs, kindWords, reasonWords, stateWords } from "./words.js";
 import { h, mark, write } from "./dom.js";
 
@@ -105,7 +106,7 @@ const back = {
             tone: "good",
             title: `came back ${utc(row.returned_ms)}`,
           }
-        : { icon: "door", label: "no", tone: "calm", title: "not by the end of the log" },
+        : { icon: "door", label: follows ? "not yet" : "no", tone: "calm", title: follows ? "not until now" : "not by the end of the log" },
     ),
 };
 
@@ -125,7 +126,7 @@ export const LOGGED_OUT_OF_A_GROUP = LOGGED_OUT.filter((column) => column !== gr
 export const LOGGED_OUT_OF_A_MEMBER = LOGGED_OUT_OF_A_GROUP.filter((column) => column !== member);
 
 /**
- * The state of groups at the end of the log.
+ * The state of groups now, or at the end of the log.
  *
  * @type {Column<Group>[]}
  */
@@ -147,7 +148,7 @@ export const LOGGED_GROUPS = [
     label: "State",
     width: "12%",
     className: "c-state",
-    about: "At the end of the log; hover over a state to read what it means",
+    about: `${follows ? "Now" : "At the end of the log"}; hover over a state to read what it means`,
     cell: () => tagged((row) => ({ ...stateWords(row.state), title: row.state_words })),
   },
   {
@@ -155,7 +156,7 @@ export const LOGGED_GROUPS = [
     width: "11%",
     order: "members",
     className: "number",
-    about: "At the end of the log",
+    about: follows ? "Now" : "At the end of the log",
     cell: () =>
       twoLines((row) => ({
         first: row.members === null ? "not logged" : count(row.members),

@@ -3,6 +3,7 @@
 import { groupHref, time } from "./cells.js";
 import { h, put } from "./dom.js";
 import { count } from "./format.js";
+import { AT_END } from "./source.js";
 
 /** @import { LogReport } from "answers" */
 /** @import { Child } from "./types.d.ts" */
@@ -29,7 +30,7 @@ function partsOf({ empty, empty_count: all, incidents, brokers, doubts }) {
   return [
     empty.length
       ? part(
-          "No members at the end of the log",
+          `No members ${AT_END}`,
           empty.slice(0, SHOWN).map(({ group_id: group, since_ms: since }) => [
             h("a", { class: "mono", href: groupHref(group) }, group),
             " since ",

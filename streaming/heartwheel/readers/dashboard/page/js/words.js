@@ -1,6 +1,7 @@
 // The words and icons for the engine's enums. A value of a newer engine is shown unchanged.
 
 import { counted } from "./format.js";
+import { follows } from "./source.js";
 
 /** @import { GroupsInTrouble, Health } from "answers" */
 
@@ -71,7 +72,7 @@ const HEALTH = {
   catching_up: { label: "Catching up", icon: "hourglass", tone: "warn" },
   stalled: { label: "Stalled", icon: "stop", tone: "bad" },
   waiting: { label: "Waiting", icon: "clock", tone: "calm" },
-  log: { label: "From a log", icon: "check", tone: "calm" },
+  log: { label: follows ? "Following" : "From a log", icon: "check", tone: "calm" },
   unreachable: { label: "Unreachable", icon: "plug", tone: "bad" },
 };
 

@@ -13,6 +13,7 @@ import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, kindWords, spaced, troubleKind, troubleTopic, WHILE_IT_REBALANCES } from "../words.js";
 import { detailHead, facts, happenedTo, newestOut } from "./detail_parts.js";
 import { stateNow } from "./groups.js";
+import { groupTimeline } from "./group_timeline.js";
 import { loggedGroup } from "./logged_group.js";
 
 /** @import { Blocked, GroupAnswer, MemberSeen, Offender, Storm, Trouble } from "answers" */
@@ -28,9 +29,10 @@ export const groupPage = {
     const body = h("div", { class: "stack" });
     main.append(detailHead({ title: id, kind: "Group", about: null, back: "/groups", router }), body);
     const happened = happenedTo(id, signal);
+    const lanes = fromLog ? groupTimeline(id, { router, signal }) : null;
     const load = loader({
       ask: () => get(`/api/groups${pathOf(id)}`, {}, { signal }),
-      show: (group) => (show(body, group, stream, happened.element), happened.load()),
+      show: (group) => (show(body, group, stream, happened.element, lanes?.element), happened.load(), lanes?.load()),
       place: body,
     });
     const again = throttled(load, 1_500, signal);
@@ -59,9 +61,10 @@ export const groupPage = {
  * @param {GroupAnswer} group
  * @param {Stream} stream
  * @param {HTMLElement} happened
+ * @param {HTMLElement} [lanes]
  */
-function show(body, group, stream, happened) {
-  if (fromLog) return put(body, loggedGroup(group, happened));
+function show(body, group, stream, happened, lanes) {
+  if (lanes) return put(body, loggedGroup(group, lanes, happened));
   const open = body.querySelector("details")?.open;
   put(
     body,

@@ -7,7 +7,7 @@ import { h, put } from "../dom.js";
 import { ago, clock, count, countdown, counted, duration, membersOf, utc, NOTHING } from "../format.js";
 import { groupList } from "../group_list.js";
 import { LOGGED_GROUPS } from "../log_columns.js";
-import { fromLog } from "../source.js";
+import { AT_END, fromLog } from "../source.js";
 import { code, empty, head } from "../states.js";
 import { table } from "../table.js";
 import { animated } from "../throttle.js";
@@ -31,7 +31,7 @@ export const groupsPage = {
   mount(main, { router, stream, signal }) {
     const view = new View({ router, stream, signal });
     const about = fromLog
-      ? "Each group as it stands at the end of the log, the worst first, with what was wrong and what to change."
+      ? `Each group as it stands ${AT_END}, the worst first, with what was wrong and what to change.`
       : `The worst first. ${WHILE_IT_REBALANCES}`;
     main.append(head("Groups", about), view.tools(), view.body, view.foot);
     view.start();

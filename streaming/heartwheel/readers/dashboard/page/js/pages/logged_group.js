@@ -1,9 +1,10 @@
-// One group of a broker's log: the verdict and what to change, its state at the end of the log, its timeline.
+// One group of a broker's log: the verdict and what to change, how it stands, its members as lanes, its timeline.
 
 import { tag, time } from "../cells.js";
 import { h } from "../dom.js";
 import { count, counted, duration } from "../format.js";
 import { LOGGED_OUT_OF_A_GROUP } from "../log_columns.js";
+import { AT_END } from "../source.js";
 import { readOn } from "../states.js";
 import { goesByEpochs, kindWords, stateWords, troubleKind, troubleTopic } from "../words.js";
 import { facts, newestOut } from "./detail_parts.js";
@@ -14,11 +15,13 @@ import { facts, newestOut } from "./detail_parts.js";
  * The parts of the page.
  *
  * @param {GroupAnswer} group
+ * @param {HTMLElement} lanes the panel of its members as lanes
  * @param {HTMLElement} happened the panel of the timeline
  */
-export const loggedGroup = (group, happened) => [
+export const loggedGroup = (group, lanes, happened) => [
   verdict(group),
   stands(group),
+  lanes,
   happened,
   newestOut(group, { title: "Out last", columns: LOGGED_OUT_OF_A_GROUP }),
 ];
@@ -53,7 +56,7 @@ function stands(group) {
   return h(
     "section",
     { class: "panel" },
-    h("div", { class: "tags" }, tag(stateWords(group.state)), h("span", { class: "soft" }, "at the end of the log")),
+    h("div", { class: "tags" }, tag(stateWords(group.state)), h("span", { class: "soft" }, AT_END)),
     h("p", { class: "state-words" }, group.state_words),
     facts([
       ["Members", group.members === null ? "not logged" : count(group.members)],

@@ -5,7 +5,7 @@ import { groupHref, memberHref, time } from "../cells.js";
 import { h, put } from "../dom.js";
 import { clock, count, counted, duration, NOTHING, utc } from "../format.js";
 import { groupList } from "../group_list.js";
-import { fromLog } from "../source.js";
+import { follows, fromLog } from "../source.js";
 import { empty, head } from "../states.js";
 import { spaced, WHILE_IT_REBALANCES } from "../words.js";
 
@@ -14,7 +14,7 @@ import { spaced, WHILE_IT_REBALANCES } from "../words.js";
 
 const GROUPS = 50;
 
-const OPEN = fromLog ? "not over at the end of the log" : "still under way";
+const OPEN = fromLog && !follows ? "not over at the end of the log" : "still under way";
 
 /** @type {Page} */
 export const rebalancesPage = {

@@ -1,0 +1,50 @@
+"""The timeline of a stretch of time that is older than what a watcher's page has in memory, from its history."""
+
+from __future__ import annotations
+
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+from heartwheel.readers.live.lane_store import LaneStore
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.explain.history import History
+from heartwheel.sources.explain.order import in_order
+from heartwheel.sources.watch.history_file import FactSlice, HistoryFile
+
+AROUND_MS: Final = 3_600_000
+"""How much before a time is read to know who was a member then, and after it to know who came back, ms."""
+
+
+def lanes_of_history(path: Path, from_ms: int, to_ms: int, *, facts_max: int, storm: StormRule) -> LaneStore:
+    """Read what happened in a time, in memory that does not depend on its length.
+
+    Args:
+        path: of the history, which may be written meanwhile.
+        from_ms: epoch ms.
+        to_ms: the time after the last, epoch ms.
+        facts_max: most facts that are read, the newest; `known_from_ms` of the result says from when on those are.
+        storm: the number of rebalances at which a group is in a storm.
+
+    Raises:
+        HeartwheelError: the history cannot be read.
+    """
+    store = LaneStore()
+    with HistoryFile(path, writes=False) as history, history.snapshot():
+        begin_ms, slices = _slices(history, from_ms, to_ms, facts_max)
+        facts = in_order(chain.from_iterable(map(history.facts_of, slices)))
+        for event in History(history.files(), storm=storm, joined=store.joined).explain(facts):
+            store.add(event)
+    if begin_ms > from_ms - AROUND_MS:
+        store.known_from_ms = max(begin_ms, store.known_from_ms or 0)
+    return store
+
+
+def _slices(history: HistoryFile, from_ms: int, to_ms: int, facts_max: int) -> tuple[int, list[FactSlice]]:
+    """Return where the facts are, and the time of the first; half of the time at once is left out if they are many."""
+    begin_ms, end_ms = from_ms - AROUND_MS, to_ms + AROUND_MS
+    while True:
+        slices = history.slices(begin_ms, end_ms)
+        if sum(each.size for each in slices) <= facts_max or begin_ms >= to_ms - 1:
+            return begin_ms, slices
+        begin_ms = (begin_ms + to_ms) // 2

@@ -1,0 +1,89 @@
+"""A stretch of time that is older than what a watcher's page has in memory is read from its history."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.scanned import Scanned
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.lanes_of_history import AROUND_MS, lanes_of_history
+from support.scripted_log import START_MS, lines_of, member
+from support.watching import watching
+
+FAILS = "Member {} in group {} has failed, removing it from the group"
+HOUR_S = 3_600
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Iterator[HistoryFile]:
+    """Open an empty history."""
+    with HistoryFile(tmp_path / "h.db", writes=True) as opened:
+        yield opened
+
+
+def test_the_facts_of_a_time_are_found_in_each_file(history: HistoryFile) -> None:
+    """By a search in each file, whatever else was read between its facts: exactly those that a scan finds."""
+    rng, times = random.Random(5), {1: 0, 2: 0, 3: 500}
+    files = {file: history.add_file(f"log-{file}") for file in times}
+    known: list[tuple[int, int]] = []
+    for _ in range(400):
+        file = rng.choice([1, 1, 1, 2, 3])
+        times[file] += rng.choice([0, 0, 1, 7])
+        known.append((times[file], files[file]))
+        fact = Fact(order_ms=times[file], file=files[file], line=len(known), time_ms=times[file])
+        history.save([(fact, True)], {}, Scanned().counts(), now_ms=0)
+    for from_ms, to_ms in [(0, 10_000), (100, 101), (-5, 0), (600, 900), (499, 700), (9_000, 9_001), (50, 50)]:
+        found = [fact for part in history.slices(from_ms, to_ms) for fact in history.facts_of(part)]
+        wanted = sorted(each for each in known if from_ms <= each[0] < to_ms)
+        assert sorted((fact.order_ms, fact.file) for fact in found) == wanted
+        assert sum(part.size for part in history.slices(from_ms, to_ms)) == len(wanted)
+    assert history.newest_ms(400) == max(times.values())
+    assert history.newest_ms(0) is None
+
+
+def test_an_older_time_than_the_page_keeps_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    """The page keeps the newest thousand lines; an hour before these is in the history, with cause and advice."""
+    log = tmp_path / "server.log"
+    old = [(number, FAILS.format(member("old", number), "old")) for number in range(60)]
+    new = [(9 * HOUR_S + number, FAILS.format(member("new", number), "new")) for number in range(1_100)]
+    log.write_text(lines_of(*old, *new))
+    with watching(tmp_path, log):
+        pass  # what a log has at first is read into the history alone, and explained at the next start
+    with watching(
+        tmp_path, log, watch={"page_events_max": 1_000, "history_file": str(tmp_path / "history.db")}
+    ) as watcher:
+        url = f"{watcher.url}api/lanes"
+        newest = httpx.get(url).json()
+        assert [group["group_id"] for group in newest["groups"]] == ["new"]
+        assert newest["known_from_ms"] > START_MS + 60_000
+        period = {"since_ms": START_MS, "until_ms": START_MS + 60_000}
+        older = httpx.get(url, params=period).json()
+        assert (older["from_history"], older["removals"], older["read_from_ms"]) == (True, 60, None)
+        (group,) = older["groups"]
+        assert group["removals"][0]["member_id"] == member("old", 59)
+        assert "session.timeout.ms" in group["removals"][0]["advice"]
+        assert httpx.get(url, params=period | {"text": "new"}).json()["matched"] == 0
+
+
+def test_of_a_time_with_too_many_lines_the_newest_are_read(tmp_path: Path) -> None:
+    """And the answer says from when on, so that nobody takes it for all."""
+    log = tmp_path / "server.log"
+    log.write_text(lines_of(*((number * 60, FAILS.format(member("m", number), "g")) for number in range(1_000))))
+    with watching(tmp_path, log):
+        pass
+    end_ms, rule = START_MS + 60_000_000, StormRule()
+    some = lanes_of_history(tmp_path / "history.db", START_MS, end_ms, facts_max=300, storm=rule)
+    assert some.known_from_ms is not None
+    assert START_MS < some.known_from_ms < end_ms
+    assert 0 < sum(len(group.marks) for group in some.groups.values()) <= 300
+    every = lanes_of_history(tmp_path / "history.db", START_MS, end_ms, facts_max=5_000, storm=rule)
+    assert every.known_from_ms is None
+    assert sum(len(group.marks) for group in every.groups.values()) == 1_000
+    assert AROUND_MS == HOUR_S * 1_000
