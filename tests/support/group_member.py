@@ -1,7 +1,8 @@
 """One real consumer in a process of its own, so that it can be killed and paused: `python group_member.py '{...}'`.
 
 It prints a JSON line when it is given partitions, and follows the commands on its standard input: `stall SECONDS` (no
-poll for that long), `close`, `leave WORDS` (with these as the reason, as Java's client says why; kafka-python alone).
+poll for that long), `close`, `leave WORDS` (with these as the reason, as Java's client says why; kafka-python alone),
+`eat` (take memory until it is killed for it).
 Settings: `library` (`kafka-python`, `java` or `librdkafka`), `bootstrap`, `topic`, `group`,
 `client`, `protocol` (`classic` or `consumer`), `session_ms`, `poll_ms`, `instance`, and `deaf`: its poll timeout is
 never noticed, so that it beats on and does not join again while it stalls.
@@ -172,6 +173,10 @@ def main(wanted: dict[str, Any]) -> None:
             say(stalls=known)
             time.sleep(float(value))
             known = ""
+        elif command == "eat":
+            eaten = []
+            while True:
+                eaten.append(bytearray(b"x" * (16 << 20)))
         elif command in {"close", "leave"}:
             say(leaves=known)
             if isinstance(consumer, _Python) and command == "leave":

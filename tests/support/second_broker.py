@@ -1,4 +1,4 @@
-"""A second broker beside an embedded one: for partitions whose leader may go away."""
+"""More brokers beside an embedded one: for partitions whose leader may go away, and clusters with several logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ NODE_ID = 2
 
 @contextmanager
 def second_broker(
-    first: EmbeddedKafka, folder: Path, *, config: Mapping[str, str] | None = None, request_log: bool = False
+    first: EmbeddedKafka,
+    folder: Path,
+    *,
+    config: Mapping[str, str] | None = None,
+    request_log: bool = False,
+    node_id: int = NODE_ID,
 ) -> Iterator[EmbeddedKafka]:
     """Run a broker that joins the cluster of another one, whose controller it asks.
 
@@ -23,6 +28,7 @@ def second_broker(
         folder: for its data.
         config: broker properties beside those that make it the second one.
         request_log: whether it writes down every request, for a tap.
+        node_id: its id, which no other broker has.
     """
     port = free_port()
     listener = f"PLAINTEXT://{HOST}:{port}"
@@ -30,10 +36,10 @@ def second_broker(
     cluster = _properties(first.dir / "data" / "meta.properties")["cluster.id"]
     data = folder / "data"
     data.mkdir(parents=True)
-    (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={NODE_ID}\n")
+    (data / "meta.properties").write_text(f"version=1\ncluster.id={cluster}\nnode.id={node_id}\n")
     own = {
         "process.roles": "broker",
-        "node.id": str(NODE_ID),
+        "node.id": str(node_id),
         "controller.quorum.voters": voters,
         "listeners": listener,
         "advertised.listeners": listener,

@@ -188,7 +188,7 @@ def test_what_the_log_says_of_all(shown: Callable[[str], Page]) -> None:
     ]
     expect(page.locator("#foot")).to_contain_text("Times are as in the log, which names no time zone.")
     expect(page.locator("#foot")).not_to_contain_text("Metrics")
-    expect(page.locator(".tabs a:visible")).to_have_text(["Expired", "Groups", "Rebalances"])
+    expect(page.locator(".tabs a:visible")).to_have_text(["Timeline", "Expired", "Groups", "Rebalances"])
 
 
 def test_how_groups_stand(shown: Callable[[str], Page]) -> None:

@@ -121,7 +121,7 @@ def test_keys_lead_everywhere(tab: Callable[..., Tab], real: SimpleNamespace) ->
 @pytest.mark.parametrize("path", ["/timeline", "/groups/~.."])
 @pytest.mark.parametrize("width", [1280, 390])
 def test_hostile_names_are_texts(tab: Callable[..., Tab], hostile: SimpleNamespace, path: str, width: int) -> None:
-    """Markup is shown and not run, the longest is no wider than the page, and each group's page is found by its name."""
+    """Markup is shown and not run, the longest is no wider than the page, and each group's page is found."""
     page = tab(hostile, viewport={"width": width, "height": 800}, color_scheme="dark").open(path)
     expect(page.locator(".lane").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0

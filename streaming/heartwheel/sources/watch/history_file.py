@@ -21,6 +21,7 @@ from heartwheel.sources.explain.follow import FollowedPosition
 from heartwheel.sources.explain.rotated_log import find_copy
 from heartwheel.sources.explain.scanned import ScannedCounts
 from heartwheel.sources.watch.history_schema import MOVE_AWAY, HistoryError, check_schema, locked, pragma
+from heartwheel.sources.watch.history_times import FactSlice, find_slices, newest_ms
 
 _TRIM_SHARE: Final = 10
 _TRIM_AT_ONCE: Final = 10_000
@@ -33,15 +34,6 @@ class KeptFact(NamedTuple):
     number: int
     is_news: bool
     fact: Fact
-
-
-class FactSlice(NamedTuple):
-    """The facts of a file from one number on and before another, and how many there are."""
-
-    file: int
-    begin: int
-    end: int
-    size: int
 
 
 class SavedLog(NamedTuple):
@@ -186,41 +178,13 @@ class HistoryFile:
 
     def newest_ms(self, until: int) -> int | None:
         """Return the newest time of a line among the facts up to a number, epoch ms; `None` if there are none."""
-        newest = "SELECT fact FROM facts WHERE file = ? AND id <= ? ORDER BY id DESC LIMIT 1"
         with self._errors():
-            files = [row[0] for row in self._db.execute("SELECT id FROM files")] if until > 0 else []
-            found = [self._db.execute(newest, (file, until)).fetchone() for file in files]
-        return max((_order_ms(row[0]) for row in found if row is not None), default=None)
+            return newest_ms(self._db, until)
 
     def slices(self, from_ms: int, to_ms: int) -> list[FactSlice]:
-        """Return where the facts of a time are; those of a file lie in the order of time."""
+        """Return where the facts of a time are."""
         with self._errors():
-            files = [row[0] for row in self._db.execute("SELECT id FROM files")]
-            found = [self._slice(file, from_ms, to_ms) for file in files]
-        return [each for each in found if each.size]
-
-    def _slice(self, file: int, from_ms: int, to_ms: int) -> FactSlice:
-        # One aggregate a query: then SQLite looks at one end of the index, and not at all of it.
-        ends = ("SELECT MIN(id) FROM facts WHERE file = ?", "SELECT MAX(id) FROM facts WHERE file = ?")
-        first, last = (self._db.execute(end, (file,)).fetchone()[0] for end in ends)
-        if first is None:
-            return FactSlice(file, 0, 0, 0)
-        begin = self._number_at(file, first, last, from_ms)
-        end = self._number_at(file, begin, last, to_ms)
-        count = "SELECT COUNT(*) FROM facts WHERE file = ? AND id >= ? AND id < ?"
-        return FactSlice(file, begin, end, self._db.execute(count, (file, begin, end)).fetchone()[0])
-
-    def _number_at(self, file: int, first: int, last: int, time_ms: int) -> int:
-        """Return the number of the first fact of a file at or after a time, or one that is higher than the last."""
-        at = "SELECT id, fact FROM facts WHERE file = ? AND id >= ? ORDER BY id LIMIT 1"
-        low, high = first, last + 1
-        while low < high:
-            number, fact = self._db.execute(at, (file, (low + high) // 2)).fetchone() or (high, b"")
-            if number >= high or _order_ms(fact) >= time_ms:
-                high = (low + high) // 2
-            else:
-                low = number + 1
-        return low
+            return find_slices(self._db, from_ms, to_ms)
 
     def facts_of(self, part: FactSlice) -> Iterator[Fact]:
         """Return the facts of a slice, in the order of time."""
@@ -293,16 +257,3 @@ class HistoryFile:
 
     def _bytes(self) -> int:
         return (pragma(self._db, "page_count") - pragma(self._db, "freelist_count")) * pragma(self._db, "page_size")
-
-
-class _Begin(msgspec.Struct, array_like=True):
-    """The first field of a fact, which is its time: the others are not decoded."""
-
-    order_ms: int = 0
-
-
-_order_of = msgspec.msgpack.Decoder(_Begin).decode
-
-
-def _order_ms(data: bytes) -> int:
-    return _order_of(data).order_ms

@@ -10,7 +10,8 @@ from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.history import History
 from heartwheel.sources.explain.order import in_order
-from heartwheel.sources.watch.history_file import FactSlice, HistoryFile
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.history_times import FactSlice
 
 AROUND_MS: Final = 3_600_000
 """How much before a time is read to know who was a member then, and after it to know who came back, ms."""

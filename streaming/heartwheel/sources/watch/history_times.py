@@ -1,0 +1,72 @@
+"""Find the facts of a stretch of time in a history: those of each file lie in the order of time, and a search does.
+
+No column and no index of times is needed for that: they would make each history larger, and old ones another format.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Final, NamedTuple
+
+import msgspec
+
+_FILES: Final = "SELECT id FROM files"
+# One aggregate a query: then SQLite looks at one end of the index, and not at all of it.
+_FIRST: Final = "SELECT MIN(id) FROM facts WHERE file = ?"
+_LAST: Final = "SELECT MAX(id) FROM facts WHERE file = ?"
+_AT: Final = "SELECT id, fact FROM facts WHERE file = ? AND id >= ? ORDER BY id LIMIT 1"
+_UNTIL: Final = "SELECT fact FROM facts WHERE file = ? AND id <= ? ORDER BY id DESC LIMIT 1"
+_COUNT: Final = "SELECT COUNT(*) FROM facts WHERE file = ? AND id >= ? AND id < ?"
+
+
+class FactSlice(NamedTuple):
+    """The facts of a file from one number on and before another, and how many there are."""
+
+    file: int
+    begin: int
+    end: int
+    size: int
+
+
+class _Begin(msgspec.Struct, array_like=True):
+    """The first field of a fact, which is its time: the others are not decoded."""
+
+    order_ms: int = 0
+
+
+_order_of = msgspec.msgpack.Decoder(_Begin).decode
+
+
+def newest_ms(db: sqlite3.Connection, until: int) -> int | None:
+    """Return the newest time of a line among the facts up to a number, epoch ms; `None` if there are none."""
+    files = db.execute(_FILES).fetchall() if until > 0 else []
+    found = [db.execute(_UNTIL, (*file, until)).fetchone() for file in files]
+    return max((_order_of(row[0]).order_ms for row in found if row is not None), default=None)
+
+
+def find_slices(db: sqlite3.Connection, from_ms: int, to_ms: int) -> list[FactSlice]:
+    """Return where the facts of a time are: from the first on, epoch ms, and before the last."""
+    found = [_slice(db, row[0], from_ms, to_ms) for row in db.execute(_FILES).fetchall()]
+    return [each for each in found if each.size]
+
+
+def _slice(db: sqlite3.Connection, file: int, from_ms: int, to_ms: int) -> FactSlice:
+    first, last = (db.execute(end, (file,)).fetchone()[0] for end in (_FIRST, _LAST))
+    if first is None:
+        return FactSlice(file, 0, 0, 0)
+    begin = _number_at(db, file, range(first, last + 1), from_ms)
+    end = _number_at(db, file, range(begin, last + 1), to_ms)
+    return FactSlice(file, begin, end, db.execute(_COUNT, (file, begin, end)).fetchone()[0])
+
+
+def _number_at(db: sqlite3.Connection, file: int, numbers: range, time_ms: int) -> int:
+    """Return the number of the first fact of a file at or after a time, or one that is higher than all."""
+    low, high = numbers.start, numbers.stop
+    while low < high:
+        middle = (low + high) // 2
+        number, fact = db.execute(_AT, (file, middle)).fetchone() or (high, b"")
+        if number >= high or _order_of(fact).order_ms >= time_ms:
+            high = middle
+        else:
+            low = number + 1
+    return low
