@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 import httpx
 import pytest
 
-from heartwheel.kafka.broker import embedded
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
+from heartwheel.kafka.broker.node_config import LOGGING
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
 from heartwheel.sources.explain.run import explain_logs
@@ -72,11 +72,9 @@ class World(NamedTuple):
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Run three brokers that keep every file of their logs, and end all consumers at the end."""
-    small = embedded.LOGGING.replace("size.size=16MB", "size.size=4KB").replace(
-        "strategy.max=2", "strategy.fileIndex=nomax"
-    )
+    small = LOGGING.replace("size.size=16MB", "size.size=4KB").replace("strategy.max=2", "strategy.fileIndex=nomax")
     assert small.count("4KB") == small.count("nomax") == 1
-    monkeypatch.setattr(embedded, "LOGGING", small)
+    monkeypatch.setattr("heartwheel.kafka.broker.embedded.LOGGING", small)
     with ExitStack() as stack:
         first = stack.enter_context(EmbeddedKafka(tmp_path / "broker-1", config=CONFIG, heap="256m"))
         others = [
@@ -196,8 +194,7 @@ def test_each_removal_is_told_within_a_minute_and_none_is_lost_or_repeated(tmp_p
             rolling = rolled(world, rolling)
             if number < 3:
                 killed[number].kill()
-                count = len(logged(world))
-                wait_for(lambda count=count: len(logged(world)) > count, "a removal that no watcher saw")
+                _wait_for_more(world, len(logged(world)))
             with watching(tmp_path, world, receiver) as (process, _):
                 rolling = rolled(world, rolling)
                 process.send_signal(signal.SIGKILL)
@@ -214,6 +211,10 @@ def test_each_removal_is_told_within_a_minute_and_none_is_lost_or_repeated(tmp_p
     assert not any(each[0] == "deploys" for each in logged(world))
     assert len(world.files) > 2 * len(world.logs)
     assert len({each.rpartition("/")[0] for each in world.files}) == len(world.logs)
+
+
+def _wait_for_more(world: World, count: int) -> None:
+    wait_for(lambda: len(logged(world)) > count, "a removal that no watcher saw")
 
 
 def _is_told(url: str, receiver: Receiver, wanted: set[tuple[str, str, str]]) -> None:
