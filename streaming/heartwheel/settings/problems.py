@@ -117,6 +117,8 @@ _PATTERNS: Final = {
     "kafka.bootstrap_servers": "must be `host:port`, several with commas and no spaces",
     "notify.url": "must be an address that begins with https:// or http://",
     "kafka.topics": "must be a topic name of letters, digits, `.`, `_` and `-`",
+    "watch.kubernetes_api": "must be an address that begins with https:// or http://",
+    "watch.kubernetes": "must be NAMESPACE/LABEL-SELECTOR, such as kafka/app=broker",
     "spark.master": 'must be a Spark master, such as "local[*]", "spark://host:7077", "yarn"',
 }
 

@@ -26,6 +26,10 @@ def watch(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="FILE..", help="Logs of brokers; else those of watch.files.")
     ] = None,
+    kubernetes: Annotated[
+        str | None,
+        typer.Option(metavar="NS/SELECTOR", help="Logs of pods, by namespace and labels (watch.kubernetes)."),
+    ] = None,
     history: Annotated[
         str | None, typer.Option(metavar="DB", help="The SQLite file of the history (watch.history_file).")
     ] = None,
@@ -53,11 +57,14 @@ def watch(
 
         heartwheel watch broker-*/server.log --history /var/lib/heartwheel/history.db --keep 30d --host 0.0.0.0
 
+        heartwheel watch --kubernetes kafka/strimzi.io/kind=Kafka --history /data/history.db
+
         heartwheel watch --config /etc/heartwheel.toml
     """
     settings = load(
         config,
         set_,
+        watch__kubernetes=kubernetes,
         watch__history_file=history,
         watch__keep=keep,
         watch__utc_offset=utc_offset,
@@ -71,7 +78,8 @@ def watch(
     from heartwheel.sources.watch.service import Watcher
 
     log_to_stderr()
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    for name in ("uvicorn", "httpx"):  # httpx logs every address, which may be a secret
+        logging.getLogger(name).setLevel(logging.WARNING)
     with contextlib.ExitStack() as stack:
         post = _poster(settings, keys, stack) if settings.notify.url else None
         service = Watcher(settings, names, zone, post=post)
@@ -79,11 +87,17 @@ def watch(
         stack.enter_context(service)
         stdout().print(Text(service.url, style="bold cyan"))
         into = settings.watch.history_file
-        stderr().print(f"watching {count(len(names), 'log')} into {into}; Ctrl-C ends it", markup=False)
+        stderr().print(f"watching {_what(settings, names)} into {into}; Ctrl-C ends it", markup=False)
         warn(settings.dashboard)
         zone.used += zone.is_assumed
         say_zone(names, zone)
         service.run()
+
+
+def _what(settings: Settings, names: list[str]) -> str:
+    """Return what is watched, in words."""
+    pods = f"the pods {settings.watch.kubernetes}" if settings.watch.kubernetes else ""
+    return " and ".join(filter(None, (count(len(names), "log") if names else "", pods)))
 
 
 def _poster(settings: Settings, keys: tuple[bytes, ...], stack: contextlib.ExitStack) -> Post:
@@ -91,7 +105,6 @@ def _poster(settings: Settings, keys: tuple[bytes, ...], stack: contextlib.ExitS
     from heartwheel.base.wall_clock import wall_ms
     from heartwheel.readers.notify.delivery import DeliveryResult
 
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, which may be a secret
     delivery = stack.enter_context(delivery_of(settings, keys))
 
     def post(message: Message) -> DeliveryResult:
@@ -107,7 +120,7 @@ def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone
     problems: list[SettingProblem] = []
     wanted, zone = settings.watch, LocalZone()
     names = files or [name.strip() for name in wanted.files.split(",") if name.strip()]
-    if not names:
+    if not names and not wanted.kubernetes:
         problems.append(
             SettingProblem("watch.files", "names no log", hint="heartwheel watch /var/log/kafka/server.log")
         )

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import BinaryIO, Final, Protocol
+from typing import BinaryIO, Final, Protocol, cast
 
 import msgspec
 
@@ -56,6 +56,30 @@ class FollowedSource(Protocol):
 
     def close(self) -> None:
         """Close it."""
+        ...
+
+
+class ResumedSource(FollowedSource, Protocol):
+    """A log that can be read on by another process: a file, or the log of a container."""
+
+    head: str
+    lost: bool
+
+    @property
+    def is_caught_up(self) -> bool:
+        """Whether what the log had when it was opened is read, or at hand for `read`."""
+        ...
+
+    def before(self, size: int) -> bytes:
+        """Return the bytes before the next one, at most so many."""
+        ...
+
+    def position(self, offset: int) -> TailPosition:
+        """Return a position in the file that is read."""
+        ...
+
+    def behind(self) -> int:
+        """Return how many bytes there are to read, as far as that is known; from any thread."""
         ...
 
 
@@ -163,8 +187,8 @@ class LogFollower:
 
         A line that is too long is left out whole, so it is read again from its begin.
         """
-        assert isinstance(self.source, RotatedLog)  # noqa: S101 - a pipe cannot be read again
-        tail = self.source.position(self._end - len(self._held))
+        assert not isinstance(self.source, FollowedPipe)  # noqa: S101 - a pipe cannot be read again
+        tail = cast("ResumedSource", self.source).position(self._end - len(self._held))
         return FollowedPosition(tail, self._held.line, self._reader.state())
 
     def _settled(self, now_s: float) -> int:
@@ -267,6 +291,6 @@ def opened_file(name: str, position: TailPosition | None = None) -> RotatedLog:
     return RotatedLog(Path(name), position, from_begin=True)
 
 
-def text_before(log: RotatedLog) -> bytes:
+def text_before(log: ResumedSource) -> bytes:
     """Return the text before the next line of a log that is read on, as far as that line may need it."""
     return log.before(NEAR_BYTES)

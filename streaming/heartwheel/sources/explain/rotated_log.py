@@ -29,18 +29,35 @@ _NOT_WHOLE: Final = (EOFError, gzip.BadGzipFile, zlib.error)
 """What reading a truncated or damaged compressed file raises."""
 
 
-class TailPosition(msgspec.Struct, frozen=True):
+class StampPosition(msgspec.Struct, frozen=True, array_like=True):
+    """A position in the log of a container, which is asked for by time, to the second.
+
+    Args:
+        newest_ns: the newest time that was read, epoch ns.
+        entries: how many entries were read that are not older than the second of that time.
+        before: the text before the next line, as far as that line may need it.
+    """
+
+    newest_ns: int
+    entries: int
+    before: bytes = b""
+
+
+class TailPosition(msgspec.Struct, frozen=True, omit_defaults=True):
     """A position in a log.
 
     Args:
         inode: of the file.
         offset: of the next line's first byte.
-        head: digest of the file's first line, which identifies the file and its copies; empty if it is not known.
+        head: what identifies the file, empty if it is not known: a digest of its first line, which its copies have too,
+            or the id of a container.
+        stamps: the position in the log of a container; `None` for a file.
     """
 
     inode: int
     offset: int
     head: str = ""
+    stamps: StampPosition | None = None
 
 
 class RotatedLog:
@@ -65,6 +82,9 @@ class RotatedLog:
     Raises:
         HeartwheelError: the log cannot be opened.
     """
+
+    is_caught_up = True
+    """Whether `read` returns what the log had at first: of a file it does, unlike of a connection."""
 
     def __init__(
         self,

@@ -23,6 +23,7 @@ from heartwheel.sources.explain.follow import POLL_MS
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.page import LogPage
 from heartwheel.sources.explain.shown import ShownEvent, with_rows
+from heartwheel.sources.watch.containers.targets import opened_containers
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.lanes_of_history import lanes_of_history
 from heartwheel.sources.watch.live_events import LiveEvents
@@ -61,7 +62,11 @@ class Watcher:
         wanted = self._settings.watch
         with contextlib.ExitStack() as stack:
             self._history = stack.enter_context(HistoryFile(Path(wanted.history_file), writes=True))
-            self._logs = stack.enter_context(WatchedLogs(self._names, self._history, self._zone))
+            containers = opened_containers(wanted, stack)
+            logs = WatchedLogs(self._names, self._history, self._zone, containers=containers)
+            self._logs = stack.enter_context(logs)
+            self._names += [each.label for each in containers]
+            self._logs_max = len(self._names) + len(containers)  # which may be several each
             rows_max = self._settings.dashboard.expirations_max
             self._metrics = LogMetrics(self._settings, figures=self._figures, troubles=self._troubles)
             self._page = LogPage(
@@ -137,7 +142,7 @@ class Watcher:
         return LiveEvents(
             self._history,
             self._logs.files,
-            logs=len(self._names),
+            logs=self._logs_max,
             storm=self._storm,
             facts_max=self._settings.watch.page_events_max,
             joined=self._page.lanes.joined,

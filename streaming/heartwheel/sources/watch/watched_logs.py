@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -13,15 +14,18 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.sources.explain.fact_reader import FactReader
 from heartwheel.sources.explain.facts import Fact
-from heartwheel.sources.explain.follow import HOLD_MS, LogFollower, opened_file, text_before
+from heartwheel.sources.explain.follow import HOLD_MS, LogFollower, ResumedSource, opened_file, text_before
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.opened_log import STDIN
-from heartwheel.sources.explain.rotated_log import READ_BYTES
+from heartwheel.sources.explain.rotated_log import READ_BYTES, TailPosition
 from heartwheel.sources.explain.scanned import Scanned
+from heartwheel.sources.watch.containers.container_log import ContainerLog, Containers
 from heartwheel.sources.watch.history_file import HistoryFile, SavedLog
 
 _SAVE_EVERY_S: Final = 1.0
+_GONE_S: Final = 600.0
+"""How long the log of a container that is gone waits for one of the same name, seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +51,7 @@ class WatchedLogs:
         names: of the logs.
         history: receives the facts; it says where each log continues.
         zone: that of times that name none.
+        containers: whose logs are read, too, as they come and go.
         clock: a clock that never steps, seconds.
 
     Attributes:
@@ -64,15 +69,21 @@ class WatchedLogs:
         history: HistoryFile,
         zone: LocalZone | None = None,
         *,
+        containers: Sequence[Containers] = (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._history, self._clock = history, clock
+        self._history, self._clock, self._containers = history, clock, containers
         self.scanned, self.lost = Scanned(), 0
         self.files = history.files()
         self.scanned.restore(history.scanned())
         self._layout = Layout(zone)
         with contextlib.ExitStack() as opening:
-            self._logs = {name: self._opened(name, opening) for name in dict.fromkeys(names)}
+            opening.callback(self._close)
+            self._logs: dict[str, _WatchedLog] = {}
+            self._gone_s: dict[str, float] = {}
+            for name in dict.fromkeys(names):
+                self._open(str(Path(name)), functools.partial(_opened_log, name))
+            self._open_containers(is_known=False)
             self.save()  # from now on a file that is rotated is one to read
             self._stack = opening.pop_all()
 
@@ -85,6 +96,8 @@ class WatchedLogs:
     def read(self) -> ReadFacts:
         """Read what is new, and save it with the positions behind it."""
         now_s = self._clock()
+        self._open_containers(is_known=True)
+        self._close_gone(now_s)
         facts: list[tuple[Fact, bool]] = []
         size = 0
         for log in self._logs.values():
@@ -116,19 +129,48 @@ class WatchedLogs:
         """Return which file of each log is read: what is saved of a file without a first line finds no copy of it."""
         return [(log.file, log.source.head) for log in self._logs.values()]
 
-    def _opened(self, name: str, stack: contextlib.ExitStack) -> _WatchedLog:
-        if name == STDIN:
-            hint = "name files; heartwheel explain --follow - reads a pipe"
-            raise HeartwheelError("a pipe cannot be watched: it cannot be read on after a restart", hint=hint)
-        log = _WatchedLog(str(Path(name)), self._history, self._layout, self.scanned, self.files)
-        stack.callback(log.source.close)
+    def _open(self, name: str, open_source: Callable[[TailPosition | None], ResumedSource]) -> _WatchedLog:
+        log = _WatchedLog(name, open_source, self._history, self._layout, self.scanned, self.files)
+        self._logs[log.name] = log
         self._note_lost(log)
         return log
+
+    def _open_containers(self, *, is_known: bool) -> None:
+        """Open the logs of containers that are new; what they have is news if they came while others were read."""
+        for each in self._containers:
+            for name in each.names():
+                self._gone_s.pop(name, None)
+                if name not in self._logs:
+                    log = self._open(name, functools.partial(ContainerLog, name, each))
+                    log.is_known = log.is_known or is_known
+
+    def _close_gone(self, now_s: float) -> None:
+        """Close logs of containers that have been gone for long: a name may not come back."""
+        present = {name for each in self._containers for name in each.names()}
+        for name, log in list(self._logs.items()):
+            if not isinstance(log.source, ContainerLog) or name in present:
+                continue
+            if now_s - self._gone_s.setdefault(name, now_s) > _GONE_S:
+                self.save()
+                self._logs.pop(name).source.close()
+
+    def _close(self) -> None:
+        for each in self._containers:
+            each.close()
+        for log in self._logs.values():
+            log.source.close()
 
     def _note_lost(self, log: _WatchedLog) -> None:
         if log.source.lost:
             self.lost += 1
             _log.warning("%s: lines may be missing: the file with them is gone", log.name)
+
+
+def _opened_log(name: str, position: TailPosition | None) -> ResumedSource:
+    if name == STDIN:
+        hint = "name files; heartwheel explain --follow - reads a pipe"
+        raise HeartwheelError("a pipe cannot be watched: it cannot be read on after a restart", hint=hint)
+    return opened_file(str(Path(name)), position)
 
 
 class _WatchedLog:
@@ -141,13 +183,19 @@ class _WatchedLog:
     """
 
     def __init__(
-        self, name: str, history: HistoryFile, layout: Layout, scanned: Scanned, files: dict[int, str]
+        self,
+        name: str,
+        open_source: Callable[[TailPosition | None], ResumedSource],
+        history: HistoryFile,
+        layout: Layout,
+        scanned: Scanned,
+        files: dict[int, str],
     ) -> None:
         self.name, self._history, self._layout, self._scanned, self._files = name, history, layout, scanned, files
         saved = history.saved(name)
         self.is_known, self.is_read = saved is not None, False
         self._end_s: float | None = None
-        self.source = opened_file(name, saved.position.tail if saved else None)
+        self.source = open_source(saved.position.tail if saved else None)
         position = None if saved is None or self.source.lost else saved.position
         self.file = 0 if saved is None or position is None else saved.file
         self._continues = self.file > 0
@@ -155,7 +203,7 @@ class _WatchedLog:
 
     def note_read(self, size: int, now_s: float) -> None:
         """Note that so many bytes were read; what the log had at first is read when they are few, and have waited."""
-        if self._end_s is None and size < READ_BYTES:
+        if self._end_s is None and size < READ_BYTES and self.source.is_caught_up:
             self._end_s = now_s
         self.is_read = self.is_read or (self._end_s is not None and now_s - self._end_s >= HOLD_MS / 1000)
         self.is_known = self.is_known or self.is_read

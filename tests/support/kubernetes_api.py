@@ -1,0 +1,261 @@
+"""The API of Kubernetes, as far as logs of pods are followed by it, and what goes wrong with it.
+
+As documented: a list has a version, a watch sends what changed since one, and ends with 410 if that is too old. A log
+is sent in chunks, each line with its time; `sinceTime` is cut to the second on its way to the kubelet, which has the
+newest file of a log alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+import ssl
+import threading
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from support.container_logs import SECOND_NS, KeptLog
+
+_POLL_S: Final = 0.05
+
+
+class KubernetesApi(ThreadingHTTPServer):
+    """A server for the namespace `kafka`; a context manager.
+
+    Args:
+        rng: decides where answers are cut, if they are.
+        tokens: that are valid; with `None` none is asked for.
+        tls: of the server.
+    """
+
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(
+        self, rng: random.Random | None = None, tokens: set[str] | None = None, tls: ssl.SSLContext | None = None
+    ) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
+        self.rng, self.tokens = rng, tokens
+        self.lock = threading.RLock()
+        self.pods: dict[str, dict[str, Any]] = {}
+        self.logs: dict[str, list[KeptLog]] = {}
+        self.changes: list[tuple[int, str, dict[str, Any]]] = []
+        self.version = self.oldest = 100
+        self.requests: list[tuple[str, dict[str, str], int]] = []
+        self.is_over = False
+        self._open: set[socket.socket] = set()
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": _POLL_S}, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+        self.cut()
+        self.shutdown()
+        self.server_close()
+        self._thread.join()
+
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def start(self, name: str, log: KeptLog, **more: Any) -> None:
+        """Start a pod, or the container of one again, or replace one by another of the same name."""
+        with self.lock:
+            kept = [] if more.pop("replaces", False) else self.logs.get(name, [])[-1:]
+            self.logs[name] = [*kept, log]
+            self.note(name, **more)
+
+    def note(self, name: str, **more: Any) -> None:
+        """Tell watchers the present state of a pod."""
+        with self.lock:
+            known = name in self.pods
+            self.version += 1
+            self.pods[name] = _pod(name, self.version, self.logs[name], **more)
+            self.changes.append((self.version, "MODIFIED" if known else "ADDED", self.pods[name]))
+
+    def delete(self, name: str) -> None:
+        """Delete a pod."""
+        with self.lock:
+            self.version += 1
+            pod = self.pods.pop(name)
+            pod["metadata"]["resourceVersion"] = str(self.version)
+            self.changes.append((self.version, "DELETED", pod))
+            self.logs.pop(name)
+
+    def compact(self) -> None:
+        """Forget changes: a watch from an older version is gone."""
+        with self.lock:
+            self.version += 1
+            self.changes.clear()
+            self.oldest = self.version
+
+    def cut(self) -> None:
+        """Cut all connections."""
+        with self.lock:
+            for each in self._open:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+            self._open.clear()
+
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Take a connection, and remember it."""
+        connection, address = super().get_request()
+        with self.lock:
+            self._open.add(connection)
+        return connection, address
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore that a client is gone."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: KubernetesApi
+
+    def do_GET(self) -> None:
+        at = urlsplit(self.path)
+        query = dict(parse_qsl(at.query))
+        token = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        if self.server.tokens is not None and token not in self.server.tokens:
+            self._status(401, "Unauthorized", at.path, query)
+        elif at.path == "/api/v1/namespaces/kafka/pods" and query.get("watch") == "true":
+            self._watch(at.path, query)
+        elif at.path == "/api/v1/namespaces/kafka/pods":
+            self._list(at.path, query)
+        elif at.path.startswith("/api/v1/namespaces/kafka/pods/") and at.path.endswith("/log"):
+            self._log_of(at.path.split("/")[-2], at.path, query)
+        else:
+            self._status(403, f'pods is forbidden: User cannot list resource at "{at.path}"', at.path, query)
+
+    def _list(self, path: str, query: dict[str, str]) -> None:
+        self._note(path, query, 200)
+        with self.server.lock:
+            answer = {
+                "kind": "PodList",
+                "metadata": {"resourceVersion": str(self.server.version)},
+                "items": list(self.server.pods.values()),
+            }
+        self._json(200, answer)
+
+    def _watch(self, path: str, query: dict[str, str]) -> None:
+        version = int(query["resourceVersion"])
+        self._note(path, query, 200)
+        self._begin()
+        while not self.server.is_over:
+            with self.server.lock:
+                is_gone = version < self.server.oldest
+                new = [each for each in self.server.changes if each[0] > version]
+            if is_gone:
+                status = {"kind": "Status", "status": "Failure", "code": 410, "message": "too old resource version"}
+                self._line({"type": "ERROR", "object": status})
+                break
+            for number, kind, pod in new:
+                version = number
+                self._line({"type": kind, "object": pod})
+            with self.server.lock:
+                bookmark = {"kind": "Pod", "metadata": {"resourceVersion": str(version)}}
+            if new:
+                self._line({"type": "BOOKMARK", "object": bookmark})
+            threading.Event().wait(_POLL_S)
+        self._chunk(b"")
+
+    def _log_of(self, name: str, path: str, query: dict[str, str]) -> None:
+        with self.server.lock:
+            logs = self.server.logs.get(name, [])
+            wanted = logs[-2:-1] if query.get("previous") == "true" else logs[-1:]
+        if not wanted:
+            words = f'previous terminated container "kafka" in pod "{name}" not found' if logs else "not found"
+            self._status(400 if logs else 404, words, path, query)
+            return
+        self._note(path, query, 200)
+        self._begin()
+        log = wanted[0]
+        since_ns = _seconds(query.get("sinceTime", "")) * SECOND_NS
+        at, rng = log.kept_from, self.server.rng
+        while not self.server.is_over:
+            with log.change:
+                some, at = log.entries[at:], len(log.entries)
+                is_over = not log.is_running or query.get("follow") != "true"
+            text = b"".join(_stamped(at_ns, line) for at_ns, line in some if at_ns >= since_ns)
+            if rng is not None and text and rng.random() < 0.3:
+                self._chunk(text[: rng.randrange(len(text))])
+                self._fault(rng, follows=query.get("follow") == "true")
+                return
+            for begin in range(0, len(text), 1000):
+                self._chunk(text[begin : begin + 1000])
+            if is_over:
+                break
+            with log.change:
+                log.change.wait_for(lambda: len(log.entries) > at or not log.is_running, _POLL_S)  # noqa: B023
+        self._chunk(b"")
+
+    def _fault(self, rng: random.Random, *, follows: bool) -> None:
+        """End an answer before its time: without a word, or as a server that is stopped ends one that would last."""
+        if follows and rng.random() < 0.5:
+            self._chunk(b"")
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+
+    def _begin(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def _line(self, value: Any) -> None:
+        self._chunk(json.dumps(value).encode() + b"\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def _status(self, code: int, words: str, path: str, query: dict[str, str]) -> None:
+        self._note(path, query, code)
+        self._json(code, {"kind": "Status", "status": "Failure", "message": words, "code": code})
+
+    def _json(self, code: int, value: Any) -> None:
+        body = json.dumps(value).encode()
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _note(self, path: str, query: dict[str, str], code: int) -> None:
+        with self.server.lock:
+            self.server.requests.append((path, query, code))
+
+    def log_message(self, *_: Any) -> None:
+        """Write nothing."""
+
+
+def _seconds(text: str) -> int:
+    return int(datetime.fromisoformat(text).timestamp()) if text else 0
+
+
+def _stamped(at_ns: int, line: bytes) -> bytes:
+    moment = datetime.fromtimestamp(at_ns // SECOND_NS, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ns % SECOND_NS:09d}Z ".encode() + line
+
+
+def _pod(name: str, version: int, logs: list[KeptLog], **more: Any) -> dict[str, Any]:
+    now = logs[-1]
+    state = {"running": {}} if now.is_running else {"terminated": {"containerID": now.id, "exitCode": 0}}
+    last = {"terminated": {"containerID": logs[-2].id, "exitCode": 137}} if len(logs) > 1 else {}
+    status = {"name": "kafka", "containerID": now.id, "state": state, "lastState": last, "restartCount": len(logs) - 1}
+    return {
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "kafka", "resourceVersion": str(version)},
+        "spec": {"containers": [{"name": "istio-proxy"}, {"name": "kafka"}]},
+        "status": {"phase": "Running", "containerStatuses": [status]},
+    } | more
