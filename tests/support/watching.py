@@ -23,9 +23,8 @@ def watching(
     folder: Path, *names: Path, post: Callable[[Message], DeliveryResult] | None = None, **sections: Any
 ) -> Iterator[Watcher]:
     """Run a watcher in a thread, until it has caught up and then for the length of a `with` block."""
-    settings = Settings.model_validate(
-        {"dashboard": {"port": 0}, "watch": {"history_file": str(folder / "history.db")}} | sections
-    )
+    watch = {"history_file": str(folder / "history.db")} | sections.pop("watch", {})
+    settings = Settings.model_validate({"dashboard": {"port": 0}, "watch": watch} | sections)
     with Watcher(settings, [str(name) for name in names], LocalZone(), post=post) as watcher:
         worker = Worker(watcher.run, "watcher")
         with worker, ExitStack() as stack:

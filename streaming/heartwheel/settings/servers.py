@@ -109,6 +109,7 @@ class WatchSettings(Section):
         kubernetes: pods whose logs are followed, namespace/label-selector; empty for none.
         kubernetes_api: address of the API, such as that of `kubectl proxy`; empty for that of the cluster it runs in.
         kubernetes_mount: folder with the token and the authority of the service account.
+        causes: files with what happened to pods and machines, with commas.
         history_file: the SQLite file in which their facts are kept; one watcher, one file.
         keep_ms: for how long facts are kept, by the time at which they were read.
         history_bytes_max: size of the file beyond which the oldest facts are removed.
@@ -120,6 +121,7 @@ class WatchSettings(Section):
     kubernetes: Annotated[str, Field(pattern=r"^$|^[^/\s]+/\S+$", max_length=4_096)] = ""
     kubernetes_api: Annotated[str, Field(pattern=r"^$|^https?://", max_length=4_096)] = ""
     kubernetes_mount: str = "/var/run/secrets/kubernetes.io/serviceaccount"
+    causes: Annotated[str, Field(max_length=65_536)] = ""
     history_file: Annotated[str, Field(min_length=1)] = "checkpoints/watch/history.db"
     keep_ms: Annotated[DurationMs, Field(ge=60_000, le=315_360_000_000)] = 2_592_000_000
     history_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**40)] = 2**30

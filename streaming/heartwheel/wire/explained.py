@@ -79,6 +79,24 @@ class Evidence(msgspec.Struct, frozen=True):
     line: int
 
 
+class ExplainedCause(msgspec.Struct, frozen=True, kw_only=True):
+    """What may have caused a removal, from a file beside the brokers' logs.
+
+    Args:
+        kind: what happened: oom_killed, evicted, terminated, node_down, stopped, unhealthy, paused or deployed.
+        time_ms: when, epoch ms; for a pause its end.
+        certainty: `certain` if it happened to the pod or the machine of the member, `possible` if only the time agrees.
+        words: a sentence for people, with its evidence.
+        evidence: the line, or the item of a list of JSON, that shows it.
+    """
+
+    kind: str
+    time_ms: int
+    certainty: str
+    words: str
+    evidence: Evidence
+
+
 class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     """One thing that happened in a group, as a broker's log shows it.
 
@@ -115,7 +133,8 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
         times_out: how often this member, by the name that it keeps, was out by a timeout so far, this time included.
         broker_id: the coordinator that wrote it.
         moved_from: for a move the broker that had the group before.
-        explanation: sentences for people.
+        explanation: sentences for people; those of the causes among them.
+        causes: what happened to the member's pod or machine, or at the same time; the most telling first.
         advice: the last of them that says what to change or where to look; empty if none does.
         evidence: the place in the log.
     """
@@ -152,5 +171,6 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     broker_id: int | None = None
     moved_from: int | None = None
     explanation: list[str] = []
+    causes: list[ExplainedCause] = []
     advice: str = ""
     evidence: Evidence

@@ -20,6 +20,7 @@ from heartwheel.front.cli.audit_broker_log import parsed_zone
 from heartwheel.front.cli.console import ConfigFile, SetFlags, stderr
 from heartwheel.front.cli.explain_answers import show_sums
 from heartwheel.front.cli.explain_output import (
+    causes_of,
     check_found,
     printer,
     say_what_was_read,
@@ -28,7 +29,7 @@ from heartwheel.front.cli.explain_output import (
 )
 from heartwheel.front.cli.explain_page import page_settings, show_page
 from heartwheel.front.cli.extras import require
-from heartwheel.front.cli.options import AllowHostFlag, HistoryFlag, HostFlag, LogFiles, PortFlag, ZoneFlag
+from heartwheel.front.cli.options import AllowHostFlag, CausesFlag, HistoryFlag, HostFlag, LogFiles, PortFlag, ZoneFlag
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
@@ -61,6 +62,7 @@ def explain(
         str | None, typer.Option(metavar="TIME", help="Only from this time on: 2026-11-22T02:12, or 15m ago.")
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="Only before this time.")] = None,
+    causes: CausesFlag = None,
     utc_offset: ZoneFlag = None,
     summary: Annotated[bool, typer.Option("--summary", help="A table of the groups, and no events.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="Every event, also in a terminal.")] = False,
@@ -112,6 +114,8 @@ def explain(
 
         kubectl logs -f kafka-0 | heartwheel explain --page --follow -
 
+        heartwheel explain server.log --causes events.json --causes orders-1=gc.log
+
         heartwheel explain --history history.db --since 3d --group orders
     """
     from heartwheel.sources.explain.lines import Lines
@@ -123,7 +127,7 @@ def explain(
 
     zone = LocalZone() if utc_offset is None else parsed_zone(utc_offset)
     wanted = Wanted(group or (), member or (), *_period(since, until, zone))
-    source = LogSource(files or [], history, sys.stdin.buffer, zone)
+    source = LogSource(files or [], history, sys.stdin.buffer, zone, causes_of(causes, zone))
     _check_source(source, follow=follow, unknown=unknown)
     if page:
         _refuse(json=json)

@@ -15,6 +15,7 @@ from heartwheel.base.plain import plain
 from heartwheel.front.cli.console import stderr
 
 if TYPE_CHECKING:
+    from heartwheel.sources.explain.causes.join import Causes
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.wanted import Wanted
@@ -27,6 +28,20 @@ _OTHERS: Final = {
     "org.apache.kafka.coordinator.group above INFO",
     "consumer": "a consumer's own log; the brokers' logs say what their coordinator decided",
 }
+
+
+def causes_of(names: Sequence[str] | None, zone: LocalZone) -> Causes | None:
+    """Return what files say happened to pods and machines, and print what of them could not be read."""
+    if not names:
+        return None
+    from heartwheel.sources.explain.causes.join import Causes
+    from heartwheel.sources.explain.causes.read import CauseFiles
+
+    files = CauseFiles(names, zone)
+    causes = Causes(files.read())
+    for doubt in files.doubts():
+        stderr().print(plain(doubt), markup=False, highlight=False)
+    return causes
 
 
 def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:

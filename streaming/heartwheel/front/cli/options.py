@@ -38,6 +38,12 @@ ZoneFlag = Annotated[
 ]
 """The option for the zone of logs."""
 
+CausesFlag = Annotated[
+    list[str] | None,
+    typer.Option("--causes", metavar="FILE", help="What happened to pods and machines; can be repeated."),
+]
+"""The option for files with what may have caused removals."""
+
 HostFlag = Annotated[
     str | None, typer.Option("--host", help="Where to serve, such as 0.0.0.0; else for this machine alone.")
 ]

@@ -12,7 +12,7 @@ from rich.text import Text
 from heartwheel.base.phrases import count
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.front.cli.notify import delivery_of, keys_of
-from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, ZoneFlag, listening
+from heartwheel.front.cli.options import AllowHostFlag, CausesFlag, HostFlag, PortFlag, ZoneFlag, listening
 from heartwheel.settings import SettingProblem, Settings, SettingsError
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def watch(
     keep: Annotated[
         str | None, typer.Option(metavar="TIME", help="How long the history is kept, such as 30d (watch.keep).")
     ] = None,
+    causes: CausesFlag = None,
     utc_offset: ZoneFlag = None,
     host: HostFlag = None,
     port: PortFlag = None,
@@ -65,6 +66,7 @@ def watch(
         config,
         set_,
         watch__kubernetes=kubernetes,
+        watch__causes=",".join(causes) if causes else None,
         watch__history_file=history,
         watch__keep=keep,
         watch__utc_offset=utc_offset,

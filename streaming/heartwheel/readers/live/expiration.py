@@ -32,6 +32,7 @@ class Expiration(ExpirationRow, kw_only=True):
         explanation: sentences of the log's explanation, in place of those of `heartwheel.readers.live.why`.
         evidence: file and line of the broker's log that shows it; `None` if the engine has decided it.
         advice: the setting to change or the place to look at, in a sentence; empty if `explanation` is.
+        cause: what happened to the member's pod or machine, or at the same time, in a sentence; empty if unknown.
     """
 
     last_seen_ms: int | None  # type: ignore[assignment] # the engine knows it, a broker's log may not
@@ -47,6 +48,7 @@ class Expiration(ExpirationRow, kw_only=True):
     explanation: tuple[str, ...] = ()
     evidence: str | None = None
     advice: str = ""
+    cause: str = ""
 
 
 class LoggedExpiration(ExpirationRow, kw_only=True):
@@ -59,6 +61,7 @@ class LoggedExpiration(ExpirationRow, kw_only=True):
     explanation: tuple[str, ...] = ()
     evidence: str | None = None
     advice: str = ""
+    cause: str = ""
 
 
 class LoggedTrigger(TriggerRow, kw_only=True):

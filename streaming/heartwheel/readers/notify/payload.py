@@ -14,7 +14,7 @@ MEMBERS_NAMED_MAX: Final = 20
 
 
 class MemberPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A member in a message; only a broker's log has `advice` and `evidence`, and it may not have some times."""
+    """A member in a message; only a broker's log has `advice`, `cause` and `evidence`, and it may lack some times."""
 
     member_id: str
     group_instance_id: str | None
@@ -30,6 +30,7 @@ class MemberPayload(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     times: int
     returned_ms: int | None
     advice: str = ""
+    cause: str = ""
     evidence: str | None = None
 
 
@@ -103,5 +104,6 @@ def _member(member: ExpiredMember) -> MemberPayload:
         times=member.times,
         returned_ms=member.returned_ms,
         advice=row.advice,
+        cause=row.cause,
         evidence=row.evidence,
     )

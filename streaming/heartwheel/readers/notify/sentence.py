@@ -23,13 +23,19 @@ def sentence(incident: IncidentPayload) -> str:
     parts = [f"{_expired(incident)}{_back(incident)}{_names(incident)}"] if incident.expired else []
     # One trouble may be over while another lasts, or while members are missing.
     parts += [safe(each.words, length_max=_WORDS_LENGTH_MAX) for each in incident.troubles]
-    return f"{_group(incident)}: {'; '.join(parts) or 'in order again'}{_advice(incident)}"
+    return f"{_group(incident)}: {'; '.join(parts) or 'in order again'}{_cause(incident)}{_advice(incident)}"
 
 
 def _advice(incident: IncidentPayload) -> str:
     """Return what to change, in the first message about members that a broker's log shows."""
     found = next((member.advice for member in incident.members if member.advice), "")
     return f". {safe(found, length_max=_WORDS_LENGTH_MAX)}" if found and incident.step is IncidentStep.OPENED else ""
+
+
+def _cause(incident: IncidentPayload) -> str:
+    """Return what happened to the pod or machine of the newest member of which that is known."""
+    found = next((member.cause for member in incident.members if member.cause), "")
+    return f". {safe(found, length_max=_WORDS_LENGTH_MAX).rstrip('.')}" if found else ""
 
 
 def safe(text: str, *, length_max: int = _NAME_LENGTH_MAX) -> str:

@@ -46,7 +46,10 @@ def leave_reason(words: str) -> str:
 def explain(event: ExplainedEvent) -> list[str]:
     """Return sentences that explain an event; none for one that needs no explanation."""
     tell = _TELL.get(event.kind)
-    return list(event.explanation) if tell is None else [*tell(event), *_again(event), *_back(event)]
+    if tell is None:
+        return list(event.explanation)
+    what, *rest = [*tell(event), *_again(event), *_back(event)] or [""]
+    return list(filter(None, (what, *(cause.words for cause in event.causes), *rest)))
 
 
 def advice_of(event: ExplainedEvent) -> str:

@@ -13,6 +13,7 @@ from typing import Final
 from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.arrivals import LoggedArrivals
+from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.departures import LoggedDepartures
 from heartwheel.sources.explain.explanation import advice_of, explain
 from heartwheel.sources.explain.facts import Fact, FactKind
@@ -38,6 +39,7 @@ class History:
         hold_ms: how long events wait for lines that belong to them, ms of the log's time; with 0 they do not wait.
         storm: the number of rebalances at which a group is in a storm.
         joined: called with each member that joins, as soon as that is read: it is no event.
+        causes: what happened to pods and machines; may grow.
     """
 
     def __init__(
@@ -47,8 +49,9 @@ class History:
         hold_ms: int = HOLD_MS,
         storm: StormRule | None = None,
         joined: Callable[[MemberJoined], None] | None = None,
+        causes: Causes | None = None,
     ) -> None:
-        self._hold_ms = hold_ms
+        self._hold_ms, self._causes = hold_ms, causes
         self._watch = watch = FollowedLog(files, joined)
         arrivals, departures = LoggedArrivals(watch), LoggedDepartures(watch)
         self._moves = moves = Moves(watch)
@@ -101,7 +104,7 @@ class History:
         until_ms = fact.time_ms - self._hold_ms
         waiting = self._watch.waiting
         while waiting and (waiting[0].time_ms <= until_ms or len(waiting) > WAITING_MAX):
-            yield _done(waiting.popleft())
+            yield self._done(waiting.popleft())
 
     def running(self, now_ms: int) -> Iterator[ExplainedEvent]:
         """Return, once each, the rebalances that have been running for long while the log is followed.
@@ -111,17 +114,17 @@ class History:
         """
         if now_ms - self._looked_ms >= _LOOK_MS:
             self._looked_ms = now_ms
-            yield from map(_done, self._rebalances.running(self._end_ms, now_ms))
+            yield from map(self._done, self._rebalances.running(self._end_ms, now_ms))
 
     def finish(self) -> Iterator[ExplainedEvent]:
         """Return the events that still wait, because the log is over."""
         self._moves.finish()
         self._rebalances.finish(self._end_ms)
         for event in sorted(self._watch.waiting, key=lambda each: each.time_ms):
-            yield _done(event)
+            yield self._done(event)
         self._watch.waiting.clear()
 
-
-def _done(event: ExplainedEvent) -> ExplainedEvent:
-    event.explanation, event.advice = explain(event), advice_of(event)
-    return event
+    def _done(self, event: ExplainedEvent) -> ExplainedEvent:
+        event.causes = self._causes.of(event) if self._causes is not None else []
+        event.explanation, event.advice = explain(event), advice_of(event)
+        return event

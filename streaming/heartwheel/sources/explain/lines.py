@@ -71,6 +71,8 @@ class Lines:
             self._explained.add((event.group_id, event.kind))
             lines += [plain(f"{'':<26}{sentence}") for sentence in event.explanation]
             lines.append(plain(f"{'':<26}{event.evidence.file}:{event.evidence.line}"))
+        else:
+            lines += [plain(f"{'':<26}{cause.words}") for cause in event.causes]
         return lines
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import BinaryIO
 
 from heartwheel.readers.live.lane_store import MemberJoined
+from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.client_log import ClientLog
 from heartwheel.sources.explain.duplicates import BrokersLines
 from heartwheel.sources.explain.facts import Fact
@@ -31,6 +32,7 @@ def explain_logs(
     zone: LocalZone | None = None,
     progress: Callable[[int], None] | None = None,
     joined: Callable[[MemberJoined], None] | None = None,
+    causes: Causes | None = None,
 ) -> Iterator[ExplainedEvent]:
     """Explain whole logs.
 
@@ -40,6 +42,7 @@ def explain_logs(
         zone: the zone of times that name none; UTC if absent.
         progress: called with the number of bytes read.
         joined: called with each member that joins, in a broker's log.
+        causes: what happened to pods and machines.
 
     Returns:
         The events, in the order of time. An event in both a broker's and a consumer's log is taken from the broker's.
@@ -51,7 +54,7 @@ def explain_logs(
     facts = in_order(_facts(names, scanned, clients, stdin, Layout(zone), progress))
     # The brokers' first event comes when all logs are read, and only then are the consumers' events requested.
     brokers = BrokersLines()
-    history = History(names, joined=joined).explain(brokers.noting(facts))
+    history = History(names, joined=joined, causes=causes).explain(brokers.noting(facts))
     for event in heapq.merge(history, _told_by(clients, scanned), key=lambda event: event.time_ms):
         if not brokers.have(event):
             yield event
@@ -73,6 +76,7 @@ def follow_logs(
     stdin: BinaryIO,
     zone: LocalZone | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    causes: Causes | None = None,
     clock: Callable[[], float] = time.monotonic,
     joined: Callable[[MemberJoined], None] | None = None,
 ) -> Iterator[list[ExplainedEvent]]:
@@ -87,6 +91,7 @@ def follow_logs(
         stdin: what `-` stands for.
         zone: that of times that name none; UTC if absent.
         go_on: asked before each look whether to go on.
+        causes: what happened to pods and machines.
         clock: measures how long a rebalance has run while the log has no new lines, seconds.
         joined: called with each member that joins.
 
@@ -96,7 +101,7 @@ def follow_logs(
     Raises:
         HeartwheelError: if a log cannot be read.
     """
-    history = History(names, hold_ms=0, joined=joined)
+    history = History(names, hold_ms=0, joined=joined, causes=causes)
     layout = Layout(zone)
     readers = [partial(FactReader, name, number, layout, scanned) for number, name in enumerate(names)]
     for facts in follow(names, readers, scanned, stdin=stdin, go_on=go_on):

@@ -78,6 +78,7 @@ def _expiration(event: ExplainedEvent) -> LoggedExpiration:
         explanation=(*event.explanation, source),
         evidence=f"{event.evidence.file}:{event.evidence.line}",
         advice=event.advice,
+        cause=event.causes[0].words if event.causes else "",
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from heartwheel.readers.live.lane_store import MemberJoined
+from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.history import History
 from heartwheel.sources.explain.order import in_order
@@ -15,7 +16,10 @@ from heartwheel.wire.explained import ExplainedEvent
 
 
 def explain_history(
-    path: Path, scanned: Scanned, joined: Callable[[MemberJoined], None] | None = None
+    path: Path,
+    scanned: Scanned,
+    joined: Callable[[MemberJoined], None] | None = None,
+    causes: Causes | None = None,
 ) -> Iterator[ExplainedEvent]:
     """Explain a history, also while it is being written.
 
@@ -23,6 +27,7 @@ def explain_history(
         path: of the file.
         scanned: where to count.
         joined: called with each member that joins.
+        causes: what happened to pods and machines, besides what the history has of that.
 
     Returns:
         The events, in the order of time.
@@ -34,9 +39,12 @@ def explain_history(
         scanned.restore(history.scanned())
         if history.is_trimmed:
             scanned.first_ms = None  # that of the facts that are left
+        causes = causes or Causes()
+        causes.add(history.happenings())
         files = history.files()
         rank = {file: number for number, file in enumerate(files)}
-        yield from History(list(files.values()), joined=joined).explain(in_order(_facts(history, rank, scanned)))
+        explained = History(list(files.values()), joined=joined, causes=causes)
+        yield from explained.explain(in_order(_facts(history, rank, scanned)))
 
 
 def _facts(history: HistoryFile, rank: dict[int, int], scanned: Scanned) -> Iterator[Fact]:

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX, Happening
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import FollowedPosition
 from heartwheel.sources.explain.rotated_log import find_copy
@@ -194,6 +195,23 @@ class HistoryFile:
             for row in self._db.execute(wanted, (part.file, part.begin, part.end)):
                 yield decode(row[0])
 
+    def keep_happenings(self, happenings: Sequence[Happening], *, now_ms: int) -> None:
+        """Keep what happened to pods and machines; what it has already stays as it is."""
+        encode = msgspec.msgpack.Encoder().encode
+        with self._transaction():
+            self._db.executemany(
+                "INSERT OR IGNORE INTO happenings (read_ms, happening) VALUES (?, ?)",
+                [(now_ms, encode(each)) for each in happenings],
+            )
+
+    def happenings(self) -> list[Happening]:
+        """Return what happened to pods and machines, as far as it is kept."""
+        decode = msgspec.msgpack.Decoder(Happening).decode
+        with self._errors():
+            if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'happenings'").fetchone():
+                return []  # an earlier release has written it
+            return [decode(data) for (data,) in self._db.execute("SELECT happening FROM happenings ORDER BY id")]
+
     def files(self) -> dict[int, str]:
         """Return the names of the files by their numbers: log by log, each from the oldest on.
 
@@ -236,6 +254,9 @@ class HistoryFile:
             while self._bytes() > bytes_max and (first := self._first()):
                 until = first + max(1, (self._newest() - first) // _TRIM_SHARE)
                 removed += self._db.execute("DELETE FROM facts WHERE id <= ?", (until,)).rowcount
+            newest = "SELECT COALESCE(MAX(id), 0) FROM happenings"
+            old = f"DELETE FROM happenings WHERE read_ms < ? OR id <= ({newest}) - ?"  # noqa: S608 - no text of others
+            self._db.execute(old, (before_ms, HAPPENINGS_MAX))
             if removed:
                 self._db.execute(
                     "DELETE FROM files WHERE id NOT IN (SELECT file FROM logs)"

@@ -29,6 +29,14 @@ CREATE TABLE facts (
 CREATE INDEX facts_of_files ON facts (file);
 CREATE TABLE state (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 """
+_LATER: Final = """
+CREATE TABLE IF NOT EXISTS happenings (
+    id INTEGER PRIMARY KEY,
+    read_ms INTEGER NOT NULL,
+    happening BLOB NOT NULL UNIQUE
+);
+"""
+"""Tables that files of the same format may lack, as no release before needs them."""
 MOVE_AWAY: Final = "move it away to start with an empty history"
 """What to do with a file that cannot be used."""
 
@@ -55,6 +63,8 @@ def check_schema(db: sqlite3.Connection, path: Path, *, writes: bool) -> None:
     elif number != FORMAT:
         words = f"{path} has format {number}, this release knows {FORMAT}"
         raise HistoryError(words, hint=f"use the release that wrote it, or {MOVE_AWAY}")
+    if writes:
+        db.executescript(_LATER)
 
 
 def pragma(db: sqlite3.Connection, name: str) -> int:

@@ -8,6 +8,7 @@ from typing import Final
 
 from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.history import History
 from heartwheel.sources.explain.order import in_order
 from heartwheel.sources.watch.history_file import HistoryFile
@@ -34,7 +35,8 @@ def lanes_of_history(path: Path, from_ms: int, to_ms: int, *, facts_max: int, st
     with HistoryFile(path, writes=False) as history, history.snapshot():
         begin_ms, slices = _slices(history, from_ms, to_ms, facts_max)
         facts = in_order(chain.from_iterable(map(history.facts_of, slices)))
-        for event in History(history.files(), storm=storm, joined=store.joined).explain(facts):
+        causes = Causes(history.happenings())
+        for event in History(history.files(), storm=storm, joined=store.joined, causes=causes).explain(facts):
             store.add(event)
     if begin_ms > from_ms - AROUND_MS:
         store.known_from_ms = max(begin_ms, store.known_from_ms or 0)

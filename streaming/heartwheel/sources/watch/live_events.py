@@ -10,6 +10,7 @@ from typing import Final
 
 from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import InTurn
 from heartwheel.sources.explain.history import History
@@ -28,6 +29,7 @@ class LiveEvents:
         files: names of the logs, by the number that facts have; may grow.
         logs: how many logs there are.
         storm: the number of rebalances at which a group is in a storm.
+        causes: what happened to pods and machines; may grow.
         facts_max: most facts of the history that are explained, the newest.
         joined: called with each member that joins.
         clock: a clock that never steps, seconds.
@@ -42,10 +44,11 @@ class LiveEvents:
         storm: StormRule,
         facts_max: int,
         joined: Callable[[MemberJoined], None] | None = None,
+        causes: Causes | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._history, self._facts_max, self._clock = history, facts_max, clock
-        self._explains = History(files, hold_ms=0, storm=storm, joined=joined)
+        self._explains = History(files, hold_ms=0, storm=storm, joined=joined, causes=causes)
         self._in_turn = InTurn(logs)
         self._explained = history.newest
         self.known_from_ms = history.newest_ms(self._explained - facts_max)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from heartwheel.readers.live.lane_store import MemberJoined
+from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.run import explain_logs, follow_logs
 from heartwheel.sources.explain.scanned import Scanned
@@ -22,12 +23,14 @@ class LogSource(NamedTuple):
         history: the file of the history; `None` if there are logs.
         stdin: the stream for `-`.
         zone: of times in logs that name none.
+        causes: what happened to pods and machines.
     """
 
     files: Sequence[str]
     history: Path | None
     stdin: BinaryIO
     zone: LocalZone
+    causes: Causes | None = None
 
     @property
     def names(self) -> Sequence[str]:
@@ -49,10 +52,16 @@ class LogSource(NamedTuple):
         """
         if self.history is None:
             yield from explain_logs(
-                self.files, scanned, stdin=self.stdin, zone=self.zone, progress=progress, joined=joined
+                self.files,
+                scanned,
+                stdin=self.stdin,
+                zone=self.zone,
+                progress=progress,
+                joined=joined,
+                causes=self.causes,
             )
         else:
-            yield from explain_history(self.history, scanned, joined)
+            yield from explain_history(self.history, scanned, joined, self.causes)
             self.zone.used += scanned.zone_assumed
 
     def follow(
@@ -65,4 +74,12 @@ class LogSource(NamedTuple):
             go_on: asked before each look whether to go on.
             joined: called with each member that joins.
         """
-        return follow_logs(self.files, scanned, stdin=self.stdin, zone=self.zone, go_on=go_on, joined=joined)
+        return follow_logs(
+            self.files,
+            scanned,
+            stdin=self.stdin,
+            zone=self.zone,
+            go_on=go_on,
+            joined=joined,
+            causes=self.causes,
+        )

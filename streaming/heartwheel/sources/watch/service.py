@@ -28,6 +28,7 @@ from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.lanes_of_history import lanes_of_history
 from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.reports import Reports
+from heartwheel.sources.watch.watched_causes import WatchedCauses
 from heartwheel.sources.watch.watched_logs import WatchedLogs
 from heartwheel.wire.explained import Happened
 
@@ -69,6 +70,7 @@ class Watcher:
             self._logs_max = len(self._names) + len(containers)  # which may be several each
             rows_max = self._settings.dashboard.expirations_max
             self._metrics = LogMetrics(self._settings, figures=self._figures, troubles=self._troubles)
+            self._causes = WatchedCauses(wanted, self._history, self._zone)
             self._page = LogPage(
                 self._settings,
                 self._names,
@@ -104,6 +106,7 @@ class Watcher:
         Raises:
             HeartwheelError: the history cannot be written, or the page has ended by itself.
         """
+        self._causes.look()
         reported = self._reported()
         self._catch_up()
         live = self._live_events()
@@ -116,6 +119,7 @@ class Watcher:
         self._report([], live.explained)
         self._page.picture.log_is_behind = False
         while not self._stopping.is_set():
+            self._causes.look()
             read = self._logs.read()
             live.add(read.facts, read.newest)
             events = with_rows(live.ready())
@@ -146,6 +150,7 @@ class Watcher:
             storm=self._storm,
             facts_max=self._settings.watch.page_events_max,
             joined=self._page.lanes.joined,
+            causes=self._causes.known,
         )
 
     def _older(self, from_ms: int, to_ms: int) -> LaneStore:

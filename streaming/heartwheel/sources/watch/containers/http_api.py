@@ -115,7 +115,7 @@ class HttpApi:
 
     @contextlib.contextmanager
     def _ending(self, response: httpx.Response) -> Iterator[None]:
-        """Let `close` end an answer."""
+        """Make an answer one that `close` ends, for the length of a `with` block."""
         used = response.extensions["network_stream"].get_extra_info("socket")
         with self._lock:
             if self._is_closed:

@@ -87,8 +87,8 @@ const change = {
   label: "What to change",
   width: "24%",
   className: "wide",
-  about: "The setting to change, or where to look",
-  cell: () => prose((row) => ({ text: row.advice || NOTHING, title: row.explanation?.join("\n") })),
+  about: "What happened to its pod or machine, if that is known, else the setting to change, or where to look",
+  cell: () => prose((row) => ({ text: row.cause || row.advice || NOTHING, title: row.explanation?.join("\n") })),
 };
 
 /** @type {Column<Expiration>} */

@@ -1,0 +1,137 @@
+"""Find what happened to a member's pod or machine before it was removed.
+
+A happening belongs to a member if an id of it (client, instance or member id) contains the pod's name as a whole, or if
+its host is an address of the pod; of several names the longest counts. What belongs to nobody by name, such as a
+deployment, is *possible*: only its time agrees. It is shown only where nothing is known by name.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from heartwheel.sources.explain.causes.happening import ENDS_PROCESS, Happening, HappeningKind
+from heartwheel.sources.explain.causes.words import words_of
+from heartwheel.wire.explained import REASON_OF, Evidence, ExplainedCause, ExplainedEvent, Happened
+
+_BEFORE_MS: Final = 30_000
+"""How long before a member's last heartbeat something may have begun, ms."""
+
+_NODE_AFTER_MS: Final = 60_000
+"""How long after a removal a node may be reported: its controller waits for 40 s, longer than some sessions."""
+
+_SESSION_MS: Final = 45_000
+_POLL_MS: Final = 300_000
+_SHOWN_MAX: Final = 2
+_NAME_CHARS_MIN: Final = 3
+_ALIVE: Final = frozenset({Happened.POLL_TIMEOUT})
+_KINDS: Final = list(HappeningKind)
+_PARTS: Final = re.compile(r"[^-._/:@ ]+")
+
+
+class Causes:
+    """Happenings, by what they happened to."""
+
+    def __init__(self, happenings: Iterable[Happening] = ()) -> None:
+        self._known: set[Happening] = set()
+        self._by_pod: dict[str, list[Happening]] = defaultdict(list)
+        self._by_node: dict[str, list[Happening]] = defaultdict(list)
+        self._of_nobody: list[Happening] = []
+        self._pods_at: dict[str, set[str]] = defaultdict(set)
+        self._nodes_of: dict[str, set[str]] = defaultdict(set)
+        self.add(happenings)
+
+    def add(self, happenings: Iterable[Happening]) -> list[Happening]:
+        """Add happenings, and return those that are new."""
+        new = [each for each in dict.fromkeys(happenings) if each not in self._known]
+        for each in new:
+            self._known.add(each)
+            for address in each.addresses:
+                self._pods_at[address].add(each.pod)
+            if each.pod and each.node:
+                self._nodes_of[each.pod].add(each.node)
+            if each.pod:
+                bisect.insort(self._by_pod[each.pod], each, key=_time)
+            elif each.node:
+                bisect.insort(self._by_node[each.node], each, key=_time)
+            elif each.kind is not HappeningKind.POD:
+                bisect.insort(self._of_nobody, each, key=_time)
+        return new
+
+    def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
+        """Return what may have caused a removal, the most telling first; nothing for other events."""
+        if event.kind not in REASON_OF or not self._known:
+            return []
+        named = self._told(event, list(self._named(event)))
+        if named:
+            return [_cause(each, event, "certain") for each in named]
+        possible = self._told(event, _within(self._of_nobody, event))
+        return [_cause(each, event, "possible") for each in possible]
+
+    def _told(self, event: ExplainedEvent, found: list[Happening]) -> list[Happening]:
+        was_alive = event.kind in _ALIVE or (event.returned_as is not None and event.returned_as == event.member_id)
+        fitting = [each for each in found if each.kind is not HappeningKind.POD]
+        fitting = [each for each in fitting if not (was_alive and each.kind in ENDS_PROCESS)]
+        # The newest of a kind: pods that crash in a loop have many.
+        best = {each.kind: each for each in sorted(fitting, key=_time)}
+        return sorted(best.values(), key=lambda each: _KINDS.index(each.kind))[:_SHOWN_MAX]
+
+    def _named(self, event: ExplainedEvent) -> Iterator[Happening]:
+        for pod in self._pods_of(event):
+            yield from _within(self._by_pod[pod], event)
+            for node in self._nodes_of.get(pod, ()):
+                yield from _within(self._by_node.get(node, []), event)
+        host = (event.client_host or "").removeprefix("/")
+        if host in self._by_node:
+            yield from _within(self._by_node[host], event)
+
+    def _pods_of(self, event: ExplainedEvent) -> set[str]:
+        """Return the pods that a member may be in: those of its host's address, else the one that its ids name."""
+        host = (event.client_host or "").removeprefix("/")
+        at = self._pods_at.get(host, set())
+        ids = filter(None, (event.group_instance_id, event.client_id, event.member_id, host))
+        named = max((name for each in ids for name in _names_in(each) if name in self._by_pod), key=len, default="")
+        return {named} if named and (not at or named in at) else at
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Return the parts of an id that may be a name: all that begin and end at its separators."""
+    parts = list(_PARTS.finditer(text))[:24]
+    for number, first in enumerate(parts):
+        for last in parts[number:]:
+            if last.end() - first.start() >= _NAME_CHARS_MIN:
+                yield text[first.start() : last.end()]
+
+
+def _within(happenings: list[Happening], event: ExplainedEvent) -> list[Happening]:
+    """Return what happened from a while before a member's last heartbeat to its removal."""
+    is_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED, Happened.REMOVED, Happened.NO_ANSWER}
+    span_ms = (event.session_timeout_ms or _SESSION_MS) if is_session else (event.rebalance_timeout_ms or _POLL_MS)
+    first = bisect.bisect_left(happenings, event.time_ms - span_ms - _BEFORE_MS, key=_time)
+    last = bisect.bisect_right(happenings, event.time_ms + _NODE_AFTER_MS, key=_time)
+    return [
+        each
+        for each in happenings[first:last]
+        if _began_ms(each) <= event.time_ms or each.kind is HappeningKind.NODE_DOWN
+    ]
+
+
+def _began_ms(happening: Happening) -> int:
+    return happening.time_ms if happening.began_ms is None else happening.began_ms
+
+
+def _time(happening: Happening) -> int:
+    return happening.time_ms
+
+
+def _cause(happening: Happening, event: ExplainedEvent, certainty: str) -> ExplainedCause:
+    return ExplainedCause(
+        kind=happening.kind.value,
+        time_ms=happening.time_ms,
+        certainty=certainty,
+        words=words_of(happening, event.time_ms, is_possible=certainty == "possible"),
+        evidence=Evidence(happening.file, happening.line),
+    )

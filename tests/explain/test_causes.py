@@ -1,0 +1,224 @@
+"""The cause behind the cause: scripted worlds with a truth of their own about each removed member's pod."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from heartwheel.front.cli.app import run
+from heartwheel.sources.explain.causes.join import Causes
+from heartwheel.sources.explain.causes.read import CauseFiles
+from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.explain.run import explain_logs
+from heartwheel.sources.explain.scanned import Scanned
+from heartwheel.wire.explained import ExplainedEvent
+
+BEGIN_MS = 1_795_305_600_000
+LOGGER = "(kafka.coordinator.group.GroupCoordinator)"
+
+
+def iso(time_ms: int) -> str:
+    """Write a time as Kubernetes does, to the second, which is never later."""
+    return f"{datetime.fromtimestamp(time_ms // 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def logged(time_ms: int, text: str) -> str:
+    """Write a line of a coordinator."""
+    moment = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return f"[{moment:%Y-%m-%d %H:%M:%S},{time_ms % 1000:03}] INFO [GroupCoordinator 1]: {text} {LOGGER}\n"
+
+
+def expired(time_ms: int, member_id: str, group: str = "orders") -> str:
+    """Write the line about a session that ran out."""
+    return logged(time_ms, f"Member {member_id} in group {group} has failed, removing it from the group.")
+
+
+def ended(pod: str, at_ms: int, *, node: str = "n", ip: str = "", **state: Any) -> dict[str, Any]:
+    """Return a pod whose container ended."""
+    terminated = {"finishedAt": iso(at_ms)} | state
+    return {
+        "kind": "Pod",
+        "metadata": {"name": pod},
+        "spec": {"nodeName": node, "containers": [{"name": "app", "resources": {"limits": {"memory": "512Mi"}}}]},
+        "status": {
+            "startTime": iso(at_ms - 3_600_000),
+            "podIP": ip,
+            "containerStatuses": [{"name": "app", "state": {"running": {}}, "lastState": {"terminated": terminated}}],
+        },
+    }
+
+
+def happened(kind: str, name: str, reason: str, at_ms: int, message: str = "") -> dict[str, Any]:
+    """Return an event."""
+    about = {"kind": kind, "name": name}
+    return {"kind": "Event", "involvedObject": about, "reason": reason, "message": message, "lastTimestamp": iso(at_ms)}
+
+
+class World:
+    """Members in pods, each with a fate: some have one, some none, beside pods of others that look like theirs."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.lines: list[tuple[int, str]] = []
+        self.items: list[dict[str, Any]] = []
+        self.gc: dict[str, str] = {}
+        self.truth: dict[str, str] = {}
+        for number in range(40):
+            pod, other = f"orders-{number}", f"orders-{number}0"
+            removed_ms = BEGIN_MS + number * 600_000 + rng.randrange(1000)
+            member_id = f"{pod}-{rng.getrandbits(128):032x}"
+            self.lines.append((removed_ms, expired(removed_ms, member_id)))
+            fate = rng.choice(["oom_killed", "terminated", "evicted", "node_down", "stopped", "paused", ""])
+            self.truth[member_id] = fate
+            self._happens(fate, pod, removed_ms - rng.randrange(46_000, 50_000), rng)
+            # What must count for nothing: another pod at the time, and this one an hour before and a minute after.
+            self._happens("oom_killed", other, removed_ms - 20_000, rng)
+            self._happens("terminated", pod, removed_ms - 7_200_000, rng)
+            self._happens("stopped", pod, removed_ms + 61_000, rng)
+
+    def _happens(self, fate: str, pod: str, at_ms: int, rng: random.Random) -> None:
+        node = f"node-{pod}"
+        match fate:
+            case "oom_killed":
+                self.items.append(ended(pod, at_ms, node=node, reason="OOMKilled", exitCode=137))
+            case "terminated":
+                self.items.append(ended(pod, at_ms, node=node, reason="Error", exitCode=rng.choice([1, 139])))
+            case "evicted":
+                self.items.append(happened("Pod", pod, "Evicted", at_ms, "The node was low on resource: memory."))
+            case "node_down":
+                self.items.append(ended(pod, at_ms - 86_400_000, node=node, reason="Completed", exitCode=0))
+                self.items.append(happened("Node", node, "NodeNotReady", at_ms + 40_000))
+            case "stopped":
+                self.items.append(happened("ReplicaSet", "orders", "SuccessfulDelete", at_ms, f"Deleted pod: {pod}"))
+            case "paused":
+                self.gc[pod] = (
+                    f"[{iso(at_ms + 40_000)[:-1]}.000+0000] GC(7) Pause Full (G1 Compaction) 510M->480M(512M) 39500.1ms\n"
+                )
+
+    def write(self, folder: Path) -> tuple[str, list[str]]:
+        """Write its files; return the name of the log and those of the others."""
+        log, objects = folder / "server.log", folder / "objects.json"
+        log.write_text("".join(line for _, line in sorted(self.lines)))
+        objects.write_text(json.dumps({"kind": "List", "items": self.items}))
+        names = [str(objects)]
+        for pod, text in self.gc.items():
+            (folder / f"{pod}.gc").write_text("[1.2s][info] Using G1\n" + text)
+            names.append(f"{pod}={folder / f'{pod}.gc'}")
+        return str(log), names
+
+
+def explained(log: str, names: Sequence[str]) -> Iterator[ExplainedEvent]:
+    """Explain a log with causes."""
+    causes = Causes(CauseFiles(names, LocalZone()).read())
+    return explain_logs([log], Scanned(), stdin=io.BytesIO(), causes=causes)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_removal_has_the_cause_that_it_had(tmp_path: Path, seed: int) -> None:
+    """Each fate is named, with the line or item that shows it, and members without one have none."""
+    world = World(seed)
+    log, names = world.write(tmp_path)
+    events = [event for event in explained(log, names) if event.kind == "expired"]
+    assert len(events) == len(world.truth)
+    for event in events:
+        assert [cause.kind for cause in event.causes] == list(filter(None, [world.truth[event.member_id or ""]]))
+        for cause in event.causes:
+            assert cause.certainty == "certain"
+            assert cause.words in event.explanation
+            assert f"{cause.evidence.file}:{cause.evidence.line}" in cause.words
+
+
+def test_the_words_say_what_when_and_where(tmp_path: Path) -> None:
+    """A sentence a kind, with the time before the removal."""
+    at = BEGIN_MS + 50_000
+    objects = tmp_path / "objects.json"
+    pods = [ended("orders-1", at - 9_600, reason="OOMKilled", exitCode=137), ended("pay-2", at - 5_000, exitCode=139)]
+    objects.write_text("\n".join(json.dumps(pod) for pod in pods))
+    (tmp_path / "deploys.csv").write_text(f"{iso(at - 12_000)},orders v42\n")
+    (tmp_path / "server.log").write_text(
+        "".join(expired(at, f"{name}-x") for name in ("orders-1", "pay-2", "search-3"))
+    )
+    names = [str(objects), str(tmp_path / "deploys.csv")]
+    said = [event.causes[0].words for event in explained(str(tmp_path / "server.log"), names)]
+    assert said == [
+        f"Its container app was OOM-killed 10.0 s before; limit 512Mi ({objects}:1).",
+        f"Its container app was killed by signal 11 (exit code 139) 5.0 s before ({objects}:2).",
+        f"Possible, only the time agrees: 12.0 s before: orders v42 ({tmp_path / 'deploys.csv'}:1).",
+    ]
+
+
+def test_a_member_that_was_alive_was_not_in_a_process_that_ended(tmp_path: Path) -> None:
+    """A poll timeout is said by a living process, and so is a return under the same id."""
+    at = BEGIN_MS + 600_000
+    details = (
+        "groupInstanceId=None, clientId=orders-1, clientHost=/10.0.0.7, sessionTimeoutMs=6000, rebalanceTimeoutMs=5000"
+    )
+    member = f"MemberMetadata(memberId=orders-1-x, {details}, supportedProtocols=List(range))"
+    left = f"Member {member} has left group orders through explicit `LeaveGroup`; client reason: consumer poll timeout has expired."
+    (tmp_path / "server.log").write_text(logged(at, left))
+    objects = tmp_path / "pods.json"
+    objects.write_text(json.dumps(ended("other", at - 3_000, ip="10.0.0.7", reason="OOMKilled", exitCode=137)))
+    (tmp_path / "gc.log").write_text(
+        f"[{iso(at - 1_000)[:-1]}.000+0000][info][gc] GC(1) Pause Young (Normal) 4200,5ms\n"
+    )
+    names = [str(objects), str(tmp_path / "gc.log")]
+    (event,) = explained(str(tmp_path / "server.log"), names)
+    assert [(cause.kind, cause.certainty) for cause in event.causes] == [("paused", "possible")]
+
+
+def test_a_member_is_found_by_the_address_of_its_pod(tmp_path: Path) -> None:
+    """Its host is a pod's address: a name of another pod in its ids then counts for nothing."""
+    at = BEGIN_MS + 600_000
+    (tmp_path / "server.log").write_text(expired(at, "rdkafka-x"))
+    objects = tmp_path / "pods.json"
+    pods = [
+        ended("web-7", at - 3_000, ip="10.0.0.7", exitCode=1),
+        ended("rdkafka", at - 3_000, ip="10.0.0.8", exitCode=2),
+    ]
+    objects.write_text("\n".join(map(json.dumps, pods)))
+    causes = Causes(CauseFiles([str(objects)], LocalZone()).read())
+    event = next(explained(str(tmp_path / "server.log"), []))
+    assert "exit code 2" in causes.of(event)[0].words
+    assert "exit code 1" in causes.of(msgspec.structs.replace(event, client_host="/10.0.0.7"))[0].words
+
+
+HOSTILE = (
+    b'{"kind":"Event","involvedObject":{"kind":"Pod","name":"\x1b]0;x\x07"},"reason":"Evicted"',
+    b"9999999-99-99T00:00:00Z,deployed",
+    b"0001-01-01T00:00:00Z,too early",
+    b"\xff\xfe\x00 nothing",
+    b"[2026-11-22T02:12:26.153+0000][info] GC(1) Pause Full 1e999ms",
+    b"," * 3_000_000,
+)
+
+
+@pytest.mark.parametrize("kind", ["lines", "objects"])
+def test_a_hostile_line_costs_itself_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
+    """It is counted and named, nothing of it reaches the terminal as it is, and the next line counts."""
+    at = BEGIN_MS + 50_000
+    (tmp_path / "server.log").write_text(expired(at, "orders-1-x"))
+    good = (
+        json.dumps(ended("orders-1", at - 5_000, exitCode=1)) if kind == "objects" else f"{iso(at - 5_000)},\x1b[31mred"
+    )
+    first = b'{"kind":"List"}' if kind == "objects" else b"# deploys"
+    (tmp_path / "causes").write_bytes(b"\n".join((first, *HOSTILE, good.encode())))
+    assert run(["explain", str(tmp_path / "server.log"), "--causes", str(tmp_path / "causes"), "--all"]) == 0
+    said = capsys.readouterr()
+    assert "\x1b" not in said.out + said.err
+    assert "could not be read, the first:" in said.err
+    assert "5.0 s before" in said.out
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file that is not there."""
+    (tmp_path / "server.log").write_text(expired(BEGIN_MS, "a-x"))
+    assert run(["explain", str(tmp_path / "server.log"), "--causes", str(tmp_path / "no.json")]) == 1
+    assert "no.json cannot be read" in capsys.readouterr().err

@@ -1,0 +1,69 @@
+"""The cause behind the cause in a watcher: in rows, in messages, and in the history."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import msgspec
+import pytest
+
+from heartwheel.front.cli.app import run
+from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
+from heartwheel.readers.notify.message import Message
+from support.job import wait_for
+from support.scripted_log import START_MS, lines_of
+from support.watching import watching
+
+FAILS: Final = "Member {}-5f7d in group orders has failed, removing it from the group."
+NOTIFY: Final = {"notify": {"gather": "0ms", "min_interval": "0ms"}}
+
+
+def since() -> float:
+    """Return the present moment on the clock of scripted logs, seconds."""
+    return time.time() - START_MS / 1000
+
+
+def killed(pod: str, before_s: float) -> str:
+    """Write a pod whose container was OOM-killed."""
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - before_s))
+    ended = {"reason": "OOMKilled", "exitCode": 137, "finishedAt": at}
+    status = {"containerStatuses": [{"name": "app", "lastState": {"terminated": ended}}]}
+    containers = [{"name": "app", "resources": {"limits": {"memory": "512Mi"}}}]
+    pod_of = {"kind": "Pod", "metadata": {"name": pod}, "spec": {"containers": containers}, "status": status}
+    return json.dumps(pod_of) + "\n"
+
+
+def test_a_cause_is_on_the_page_in_the_message_and_in_the_history(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A pod that is noted while the watcher runs; without its file a restart still knows it, and so does explain."""
+    log, causes, texts = tmp_path / "server.log", tmp_path / "pods.json", list[dict[str, Any]]()
+    log.write_text(lines_of((since(), FAILS.format("old-1"))))
+    causes.write_text(killed("other-1", 5))
+
+    def post(message: Message) -> DeliveryResult:
+        texts.append(msgspec.json.decode(message.body))
+        return DeliveryResult(DeliveryStatus.DELIVERED)
+
+    with watching(tmp_path, log, post=post, watch={"causes": str(causes)}, **NOTIFY):
+        with causes.open("a") as more:
+            more.write(killed("orders-1", 9))
+        wait_for(lambda: b"orders-1" in (tmp_path / "history.db-wal").read_bytes(), "a happening that is kept")
+        with log.open("a") as more:
+            more.write(lines_of((since(), FAILS.format("orders-1"))))
+        wait_for(lambda: texts, "a message")
+    causes.unlink()
+    member = texts[0]["incidents"][0]["members"][0]
+    assert "Its container app was OOM-killed" in member["cause"]
+    assert "OOM-killed" in texts[0]["text"]
+    with watching(tmp_path, log) as watcher:
+        rows = httpx.get(f"{watcher.url}api/expirations").json()["rows"]
+    assert [row["cause"] == member["cause"] for row in rows] == [True, False]
+    assert member["cause"] in rows[0]["explanation"]
+    assert run(["explain", "--history", str(tmp_path / "history.db"), "--json"]) == 0
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["causes"][0]["words"] for event in events if event.get("causes")] == [member["cause"]]
