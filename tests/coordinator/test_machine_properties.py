@@ -13,6 +13,7 @@ from heartwheel.engine.rules.roster import Roster
 from heartwheel.wire.event_codec import fingerprint
 from heartwheel.wire.events import Event, EventType
 from heartwheel.wire.verdicts import Kind, Verdict
+from support.heartbeat_logs import EXAMPLES
 
 Log = list[tuple[int, Event]]
 
@@ -36,7 +37,7 @@ def _run(log: Log) -> tuple[Group, list[Verdict]]:
     return machine.group, verdicts
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(log=logs(), data=st.data())
 def test_verdicts_do_not_depend_on_how_the_log_is_cut(log: Log, data: st.DataObject) -> None:
     """Clocks that advance in between, and restarts from the written state, change neither verdicts nor state."""
@@ -56,7 +57,7 @@ def test_verdicts_do_not_depend_on_how_the_log_is_cut(log: Log, data: st.DataObj
     assert machine.group == whole
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(log=logs(), wait=st.integers(0, 3_000))
 def test_fingerprint_promises_a_plain_reset(log: Log, wait: int) -> None:
     """A heartbeat whose fingerprint its member holds does nothing but move the deadline, at any later moment."""
@@ -84,7 +85,7 @@ def _check_plain_reset(group: Group, member_id: str, event: Event, later: int) -
     assert by_rules == plain
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(log=logs())
 def test_accepted_heartbeats_leave_their_fingerprint(log: Log) -> None:
     """An accepted heartbeat is remembered, so that a steady member stays on the vectorised path."""
@@ -103,7 +104,7 @@ def test_accepted_heartbeats_leave_their_fingerprint(log: Log) -> None:
             machine.apply(event, now)
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(log=logs())
 def test_bookkeeping_agrees_with_the_state(log: Log) -> None:
     """What is counted on the way is what a fresh count of the state gives, and the state is a legal one."""
@@ -137,7 +138,7 @@ def _check_group(group: Group) -> None:
             assert (member.timer, member.timer_ms) == (TimerKind.SESSION, member.session_timeout_ms)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 @given(log=logs(moves=False))
 def test_p4_expiry_comes_first_and_generations_strictly_increase(log: Log) -> None:
     """P4: per group an expiry comes before the rebalance that it triggers, and every new generation is a higher one.
@@ -159,7 +160,7 @@ def test_p4_expiry_comes_first_and_generations_strictly_increase(log: Log) -> No
             assert verdicts[index - 1].time_ms == verdict.time_ms
 
 
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 @given(log=logs())
 def test_p1_nobody_expires_before_its_deadline(log: Log) -> None:
     """P1: whoever a session timer ends has been silent for at least that long."""

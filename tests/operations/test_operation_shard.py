@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from heartwheel.engine.operations import Ending, Needs, OperationEvent, OperationLimits, OperationShard, outcome_id
 from heartwheel.engine.shard import CorruptBlobError, UnknownBlobVersionError
 from heartwheel.engine.shard.frame import encode_frame
+from support.heartbeat_logs import EXAMPLES
 from support.operation_logs import (
     LATER_MS,
     LIMITS,
@@ -42,7 +43,7 @@ def run(
 
 
 @given(operation_logs(), st.integers(1, 3), st.data())
-@settings(max_examples=300)
+@settings(max_examples=3 * EXAMPLES)
 def test_p3_any_cut_and_any_restart_give_the_outcomes_of_the_reference(
     log: list[OperationRecord], shards: int, data: st.DataObject
 ) -> None:
@@ -63,7 +64,7 @@ def test_p3_any_cut_and_any_restart_give_the_outcomes_of_the_reference(
 
 
 @given(operation_logs(), st.integers(1, 4))
-@settings(max_examples=100)
+@settings(max_examples=EXAMPLES)
 def test_p3_every_operation_ends_exactly_once(log: list[OperationRecord], shards: int) -> None:
     """P3: one outcome for each watch that was accepted, each under an id of its own."""
     job = Shards(log, shards)

@@ -17,7 +17,7 @@ from heartwheel.engine.replay.snapshot import ReplaySnapshotError
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.proof.testing import LogBuilder, by_group, run_shard
 from heartwheel.wire.events import RejectedError
-from support.heartbeat_logs import CONFIG, T0, beating_logs, cuts_of, heartbeat_logs
+from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, heartbeat_logs
 
 LATER = 30_000
 RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings").glob("*/meta.json"))
@@ -33,7 +33,7 @@ def _beat(t_ms: int, group: str = "g", member: str = "m") -> bytes:
 
 
 @given(heartbeat_logs(in_order=True) | beating_logs(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_p3_verdicts_are_those_of_a_shard(log: LogBuilder, data: st.DataObject) -> None:
     """P3: the verdicts on each group are those of the engine's shard, however its batches are cut."""
     verdicts = run_shard(log, clock_ms=T0 + LATER, cuts=data.draw(cuts_of(log)), config=CONFIG)
@@ -61,7 +61,7 @@ def test_a_group_whose_times_step_back_is_raised() -> None:
 
 
 @given(heartbeat_logs() | beating_logs(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_p3_log_cut_anywhere_is_resumed_without_a_trace(log: LogBuilder, data: st.DataObject) -> None:
     """P3: a log cut between any two lines, any number of times, ends with the same bytes as the log in one piece."""
     lines = _lines(log)
@@ -76,7 +76,7 @@ def test_p3_log_cut_anywhere_is_resumed_without_a_trace(log: LogBuilder, data: s
 
 
 @given(heartbeat_logs(in_order=True) | beating_logs(), st.data())
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_p3_log_cut_in_time_is_told_piece_by_piece(log: LogBuilder, data: st.DataObject) -> None:
     """P3: where a log is known to be complete up to a moment, the pieces that are told make up the whole."""
     lines = _lines(log)

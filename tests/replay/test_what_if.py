@@ -18,6 +18,7 @@ from heartwheel.engine.replay.what_if import what_if
 from heartwheel.engine.replay.what_if_answer import Scenario, WhatIf
 from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
 from heartwheel.front.cli.app import run
+from support.heartbeat_logs import EXAMPLES
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=1, group_initial_rebalance_delay_ms=0)
@@ -167,7 +168,7 @@ def _workers(draw: st.DrawFn) -> Log:
 
 
 @given(_workers(), st.integers(0, 499), st.sampled_from([-1, 4]))
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_timeout_that_members_had_gives_what_the_engine_decided(log: Log, later_ms: int, generation: int) -> None:
     """Held against the timeout that all members had, the silences are the expirations that the rules decide."""
     lines = [line if line.get("type") else line | {"generation_id": generation} for line in log]

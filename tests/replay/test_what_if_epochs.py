@@ -20,6 +20,7 @@ from heartwheel.engine.replay.what_if_answer import Scenario, WhatIf
 from heartwheel.front.cli.app import run
 from heartwheel.wire.verdicts import Verdict
 from support.epoch_logs import SESSION_MS, START_MS, EpochLog, config_of
+from support.heartbeat_logs import EXAMPLES
 
 RECORDINGS = sorted(path.parent for path in (Path(__file__).parents[1] / "recordings_consumer").glob("*/meta.json"))
 ALL, HALF = {"t": [0, 1, 2, 3]}, {"t": [0, 1]}
@@ -250,7 +251,7 @@ def _groups(draw: st.DrawFn) -> EpochLog:
 
 
 @given(_groups(), st.integers(0, 4_000))
-@settings(max_examples=200)
+@settings(max_examples=2 * EXAMPLES)
 def test_timeout_that_members_had_gives_what_the_rules_decided(log: EpochLog, later_ms: int) -> None:
     """Held against the timeout that all members had, the silences are the expirations that the rules decide."""
     answer = _ask(log, [SESSION_MS], 40_000 + later_ms)

@@ -77,7 +77,7 @@ def test_p4_a_groups_expiry_comes_before_its_rebalance() -> None:
 
 
 @given(heartbeat_logs())
-@settings(max_examples=100)
+@settings(max_examples=EXAMPLES)
 def test_durations_and_times_are_those_of_the_log(log: LogBuilder) -> None:
     """No verdict lasts longer than its log, or was true before it began or after it ended."""
     for verdict in run_rules(log, clock_ms=_end(log), config=CONFIG):
