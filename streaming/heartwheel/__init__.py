@@ -16,7 +16,7 @@ Nine rooms, each built on those before it (`docs/architecture.md` has the drawin
 - `readers`: who reads the job's topics: `live` keeps a bounded picture, `dashboard`, `top`, `notify` and `metrics` show
   it, `canary` watches the job;
 - `sources`: who else knows of members: `explain` (a broker's own log), `watch` (the same as a service), `tap` (its
-  request log), `gateway` (HTTP);
+  request log), `gateway` (HTTP); `mcp_server` answers language models about them;
 - `proof`: `audit` derives every verdict again, `simulation` runs whole histories, `members` beat and die on purpose;
 - `front`: `cli`, `demo`, and `beats`, which is what workers beat with, too.
 """

@@ -29,7 +29,8 @@ BASE_BYTES_MAX = 60_000_000
 ROOMS = {
     "": ("wire", "settings", "engine.rules", "engine.replay"),
     "kafka": ("proof.audit", "proof.members", "sources.tap"),
-    "page": ("readers", "sources"),
+    "page": ("readers", "sources.explain", "sources.gateway", "sources.watch"),
+    "mcp": ("sources.mcp_server",),
     "job": ("engine",),
 }
 """The packages of heartwheel behind the commands of each extra."""

@@ -69,6 +69,12 @@ NEVER_REACHED = {
     | PROOFS
     | RULES
     | FRONT - {"heartwheel.readers.dashboard", "heartwheel.readers.notify", "heartwheel.sources.explain"},
+    # Its advice is that of the watcher's room, and of a dashboard it has the API's documents alone.
+    "heartwheel.sources.mcp_server": ARRAYS
+    | STATE
+    | PROOFS
+    | RULES
+    | FRONT - {"heartwheel.readers.dashboard", "heartwheel.sources.explain"},
     "heartwheel.proof.audit": ENGINE
     | FRONT
     | {"pydantic", "heartwheel.settings", "heartwheel.readers", "heartwheel.engine"},

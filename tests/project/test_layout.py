@@ -42,6 +42,7 @@ ROOMS = {
     "streaming/heartwheel/readers/top": {"pyspark", "typer", "starlette", "httpx"},
     "streaming/heartwheel/sources/explain": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow"},
     "streaming/heartwheel/sources/watch": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow"},
+    "streaming/heartwheel/sources/mcp_server": {"pyspark", "typer", "rich", "kafka", "numpy", "pyarrow"},
     "streaming/heartwheel/sources/gateway": {"pyspark", "typer", "rich", "numpy", "pyarrow"},
     "streaming/heartwheel/proof/audit": {"pyspark", "typer", "rich", "pydantic", "numpy", "timing_wheel"},
     "streaming/heartwheel/proof/members": {"pyspark", "typer", "rich"},

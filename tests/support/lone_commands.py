@@ -29,6 +29,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "feed": ("--duration", "1s"),
     "gateway": ("--port", "0"),
     "inspect": (),
+    "mcp": ("kafka-0.log",),
     "notify": ("--dry-run",),
     "operations": (),
     "replay": ("requests.jsonl",),

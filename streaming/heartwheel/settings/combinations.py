@@ -192,6 +192,13 @@ RULES: Final = (
         "set both to PEM files, or neither",
     ),
     Rule(
+        "mcp.host",
+        ("mcp.token",),
+        lambda s: not (is_loopback(s.mcp.host) or s.mcp.token),
+        lambda _: "lets others ask, and the server asks for no token",
+        "set mcp.token, such as to file:/etc/heartwheel/mcp-token",
+    ),
+    Rule(
         "gateway.records_per_request_max",
         ("gateway.waiting_records_max",),
         lambda s: s.gateway.records_per_request_max > s.gateway.waiting_records_max,

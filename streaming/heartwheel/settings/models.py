@@ -17,6 +17,7 @@ from heartwheel.settings.servers import (
     CanarySettings,
     DashboardSettings,
     GatewaySettings,
+    McpSettings,
     MetricsSettings,
     NotifySettings,
     WatchSettings,
@@ -293,3 +294,4 @@ class Settings(Section):
     metrics: MetricsSettings = MetricsSettings()
     canary: CanarySettings = CanarySettings()
     watch: WatchSettings = WatchSettings()
+    mcp: McpSettings = McpSettings()

@@ -1,4 +1,4 @@
-"""The sections of what runs beside the job: metrics, canary, notifier, dashboard, watcher, gateway."""
+"""The sections of what runs beside the job: metrics, canary, notifier, dashboard, watcher, gateway, MCP server."""
 
 from __future__ import annotations
 
@@ -167,6 +167,24 @@ class GatewaySettings(Section):
     waiting_records_max: Annotated[int, Field(ge=1, le=10_000_000)] = 100_000
     connections_max: Annotated[int, Field(ge=8, le=65_536)] = 4_096
     connections_per_address_max: Annotated[int, Field(ge=4, le=65_536)] = 1_024
+
+
+class McpSettings(Section):
+    """Set up `heartwheel mcp --http`, which answers language models.
+
+    Args:
+        host: where it listens.
+        port: likewise; `0` takes any that is free.
+        allow_hosts: names it may be asked under, with commas, as the dashboard's.
+        token: what clients must send as `Authorization: Bearer`; needed where it listens for others.
+        dashboard_token: sent to the dashboard that `--dashboard` names.
+    """
+
+    host: Annotated[str, Field(min_length=1, max_length=255)] = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8_488
+    allow_hosts: Annotated[str, Field(pattern=r"^[^\s/]*$", max_length=4_096)] = ""
+    token: Annotated[str, AfterValidator(secret_of(16)), Field(repr=False)] = ""
+    dashboard_token: Annotated[str, AfterValidator(secret_of(16)), Field(repr=False)] = ""
 
 
 class MetricsSettings(Section):

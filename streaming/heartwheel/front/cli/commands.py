@@ -42,6 +42,7 @@ COMMANDS: Final[Mapping[str, CommandEntry]] = {
     "top": CommandEntry("page", "the same picture in a terminal"),
     "notify": CommandEntry("page", "post to a webhook who was expired and who came back"),
     "gateway": CommandEntry("page", "take beats over HTTP, such as curl's"),
+    "mcp": CommandEntry("mcp", "answer the questions of a language model about all this"),
     "topics": CommandEntry("kafka", "make the topics, or compare them with what is needed"),
     "doctor": CommandEntry("kafka", "is everything here that it needs?"),
     "feed": CommandEntry("kafka", "simulate members that beat, pause and die"),

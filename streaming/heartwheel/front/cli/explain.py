@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.base.wall_clock import wall_ms
 from heartwheel.front.cli.audit_broker_log import parsed_zone
 from heartwheel.front.cli.console import ConfigFile, SetFlags, stderr
 from heartwheel.front.cli.explain_answers import show_sums
@@ -42,8 +39,6 @@ _STDIN: Final = "-"
 _OUT: Final = "out"
 _HINT: Final = "the broker may log at WARN: kafka.coordinator.group and org.apache.kafka.coordinator.group need INFO"
 _PROGRESS_FROM_BYTES: Final = 32 << 20
-_AGO: Final = re.compile(r"^(\d+)(s|m|min|h|d)$")
-_UNIT_MS: Final = {"s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def explain(
@@ -243,22 +238,12 @@ def _events(source: LogSource, scanned: Scanned, *, follow: bool) -> Iterator[Ex
 
 
 def _time(text: str | None, option: str, zone: LocalZone) -> int | None:
-    from heartwheel.sources.explain.times import number_ms
+    from heartwheel.sources.explain.asked_time import asked_time_ms
 
-    if text is None:
-        return None
-    ago = _AGO.match(text.removesuffix(" ago"))
-    if ago is not None:
-        return wall_ms() - int(ago[1]) * _UNIT_MS[ago[2]]
-    if text.isdecimal() and (whole_ms := number_ms(int(text))) is not None:
-        return whole_ms
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"{text} is no time such as 2026-11-22T02:12 or 15m", param_hint=option) from None
-    if moment.tzinfo is not None:
-        return int(moment.timestamp() * 1000)
-    return zone.utc_ms(int(moment.replace(tzinfo=UTC).timestamp() * 1000))
+        return None if text is None else asked_time_ms(text, zone)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint=option) from None
 
 
 @contextmanager

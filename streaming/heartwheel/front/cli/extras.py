@@ -14,6 +14,7 @@ EXTRAS: Final[Mapping[str, tuple[str, ...]]] = {
         *("bcrypt", "confluent_kafka", "httpx", "itsdangerous", "kafka", "markdown_it", "packaging"),
         *("prometheus_client", "starlette", "textual", "uvicorn"),
     ),
+    "mcp": ("httpx", "mcp", "starlette", "uvicorn"),
     "job": ("kafka", "numpy", "packaging", "pandas", "pyarrow", "pyspark"),
 }
 """The packages that each extra installs, by the names under which they are imported."""

@@ -42,7 +42,7 @@ class Wanted:
 
     def takes(self, event: ExplainedEvent) -> bool:
         """Return whether an event passes the filter."""
-        if self._group_patterns and not _matches(event.group_id, self._group_patterns):
+        if not self.takes_group(event.group_id):
             return False
         if self._member_patterns and not self._is_about_one(event):
             return False
@@ -54,6 +54,10 @@ class Wanted:
     def narrows(self) -> bool:
         """Whether some events do not pass."""
         return bool(self.groups or self.members) or self._since_ms is not None or self._until_ms is not None
+
+    def takes_group(self, group_id: str) -> bool:
+        """Return whether a group passes the filter."""
+        return not self._group_patterns or _matches(group_id, self._group_patterns)
 
     def missing(self, groups: Collection[str], first_ms: int | None, last_ms: int | None) -> HeartwheelError | None:
         """Return an error if the log has no group, no member or no time that the filter names.

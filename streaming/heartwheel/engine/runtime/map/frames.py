@@ -1,10 +1,11 @@
 """How much of the log crosses to a Python worker at once, and how much of it is packed at once.
 
 Spark can end an Arrow batch by its bytes. To do so it adds up the bytes of all columns after every record, which is a
-quarter of what the JVM's tasks spend on a record (1.89 core-us with the sum, 1.53 without). Nearly all records are short,
-and a number of short records is a bound of bytes too. So a query begins with batches of `BATCH_RECORDS_MAX` records, none of
-which has a key or a value of more than `SHORT_BYTES_MAX`. A longer one ends the query by name, before anything of its
-batch is written, and the query that is started in its place bounds its batches by bytes (`HeartbeatPlugin.adapt_to`).
+quarter of what the JVM's tasks spend on a record (1.89 core-us with the sum, 1.53 without). Nearly all records are
+short, and a number of short records is a bound of bytes too. So a query begins with batches of `BATCH_RECORDS_MAX`
+records, none of which has a key or a value of more than `SHORT_BYTES_MAX`. A longer one ends the query by name,
+before anything of its batch is written, and the query that is started in its place bounds its batches by bytes
+(`HeartbeatPlugin.adapt_to`).
 
 An Arrow batch is small, so that long records are rare and its buffers stay in a core's cache. A frame, which is packed
 at once, is large, because every frame costs each shard a pack. The worker joins batches to frames (`frames_of`).
