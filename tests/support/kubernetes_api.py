@@ -20,11 +20,14 @@ from urllib.parse import parse_qsl, urlsplit
 
 from support.container_logs import SECOND_NS, KeptLog
 
+PODS: Final = "/api/v1/namespaces/kafka/pods"
+"""Where the pods are whose logs it has."""
+
 _POLL_S: Final = 0.05
 
 
 class KubernetesApi(ThreadingHTTPServer):
-    """A server for the namespace `kafka`; a context manager.
+    """A server with the logs of pods in the namespace `kafka`, and any objects; a context manager.
 
     Args:
         rng: decides where answers are cut, if they are.
@@ -45,7 +48,8 @@ class KubernetesApi(ThreadingHTTPServer):
         self.lock = threading.RLock()
         self.pods: dict[str, dict[str, Any]] = {}
         self.logs: dict[str, list[KeptLog]] = {}
-        self.changes: list[tuple[int, str, dict[str, Any]]] = []
+        self.objects: dict[str, dict[str, dict[str, Any]]] = {PODS: self.pods}
+        self.changes: list[tuple[int, str, str, dict[str, Any]]] = []
         self.version = self.oldest = 100
         self.requests: list[tuple[str, dict[str, str], int]] = []
         self.is_over = False
@@ -81,7 +85,18 @@ class KubernetesApi(ThreadingHTTPServer):
             known = name in self.pods
             self.version += 1
             self.pods[name] = _pod(name, self.version, self.logs[name], **more)
-            self.changes.append((self.version, "MODIFIED" if known else "ADDED", self.pods[name]))
+            self.changes.append((self.version, PODS, "MODIFIED" if known else "ADDED", self.pods[name]))
+
+    def put(self, path: str, value: dict[str, Any]) -> None:
+        """Add an object of any kind, or change it."""
+        with self.lock:
+            self.version += 1
+            value["metadata"] = {**value["metadata"], "resourceVersion": str(self.version)}
+            known = self.objects.setdefault(path, {})
+            self.changes.append(
+                (self.version, path, "MODIFIED" if value["metadata"]["name"] in known else "ADDED", value)
+            )
+            known[value["metadata"]["name"]] = value
 
     def delete(self, name: str) -> None:
         """Delete a pod."""
@@ -89,7 +104,7 @@ class KubernetesApi(ThreadingHTTPServer):
             self.version += 1
             pod = self.pods.pop(name)
             pod["metadata"]["resourceVersion"] = str(self.version)
-            self.changes.append((self.version, "DELETED", pod))
+            self.changes.append((self.version, PODS, "DELETED", pod))
             self.logs.pop(name)
 
     def compact(self) -> None:
@@ -128,11 +143,11 @@ class _Handler(BaseHTTPRequestHandler):
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.server.tokens is not None and token not in self.server.tokens:
             self._status(401, "Unauthorized", at.path, query)
-        elif at.path == "/api/v1/namespaces/kafka/pods" and query.get("watch") == "true":
+        elif at.path in self.server.objects and query.get("watch") == "true":
             self._watch(at.path, query)
-        elif at.path == "/api/v1/namespaces/kafka/pods":
+        elif at.path in self.server.objects:
             self._list(at.path, query)
-        elif at.path.startswith("/api/v1/namespaces/kafka/pods/") and at.path.endswith("/log"):
+        elif at.path.startswith(f"{PODS}/") and at.path.endswith("/log"):
             self._log_of(at.path.split("/")[-2], at.path, query)
         else:
             self._status(403, f'pods is forbidden: User cannot list resource at "{at.path}"', at.path, query)
@@ -140,10 +155,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _list(self, path: str, query: dict[str, str]) -> None:
         self._note(path, query, 200)
         with self.server.lock:
+            found = self.server.objects[path].values()
             answer = {
                 "kind": "PodList",
                 "metadata": {"resourceVersion": str(self.server.version)},
-                "items": list(self.server.pods.values()),
+                "items": [{key: value for key, value in each.items() if key != "kind"} for each in found],
             }
         self._json(200, answer)
 
@@ -154,14 +170,14 @@ class _Handler(BaseHTTPRequestHandler):
         while not self.server.is_over:
             with self.server.lock:
                 is_gone = version < self.server.oldest
-                new = [each for each in self.server.changes if each[0] > version]
+                new = [each for each in self.server.changes if each[0] > version and each[1] == path]
             if is_gone:
                 status = {"kind": "Status", "status": "Failure", "code": 410, "message": "too old resource version"}
                 self._line({"type": "ERROR", "object": status})
                 break
-            for number, kind, pod in new:
+            for number, _, kind, value in new:
                 version = number
-                self._line({"type": kind, "object": pod})
+                self._line({"type": kind, "object": value})
             with self.server.lock:
                 bookmark = {"kind": "Pod", "metadata": {"resourceVersion": str(version)}}
             if new:

@@ -15,6 +15,7 @@ from heartwheel.front.cli.app import run
 from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.readers.notify.message import Message
 from support.job import wait_for
+from support.kubernetes_api import KubernetesApi
 from support.scripted_log import START_MS, lines_of
 from support.watching import watching
 
@@ -67,3 +68,32 @@ def test_a_cause_is_on_the_page_in_the_message_and_in_the_history(
     assert run(["explain", "--history", str(tmp_path / "history.db"), "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["causes"][0]["words"] for event in events if event.get("causes")] == [member["cause"]]
+
+
+def test_pods_and_events_of_a_namespace_are_followed(tmp_path: Path) -> None:
+    """By a list and by a watch, also when changes were missed; a removal has its cause while the watcher runs."""
+    log, pods, events = tmp_path / "server.log", "/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/events"
+    log.write_text("")
+    with KubernetesApi() as api:
+        api.put(pods, json.loads(killed("orders-1", 9)))
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        about = {"involvedObject": {"kind": "Pod", "name": "orders-2"}, "lastTimestamp": moment}
+        api.put(events, {"metadata": {"name": "old"}, "reason": "Pulled", **about})
+        watch = {"causes": "kubernetes:shop", "kubernetes_api": api.url}
+        with watching(tmp_path, log, watch=watch) as watcher:
+            api.cut()
+            api.compact()
+            api.put(events, {"metadata": {"name": "e"}, "reason": "Evicted", "message": "low on memory", **about})
+            api.put(events, {"metadata": {"name": "odd"}, "reason": "Evicted", "involvedObject": {"kind": "Pod"}})
+            api.put(pods, json.loads(killed("orders-3", 2)))
+            wait_for(lambda: b"orders-3" in (tmp_path / "history.db-wal").read_bytes(), "happenings that are kept")
+            wait_for(lambda: b"low on memory" in (tmp_path / "history.db-wal").read_bytes(), "an event that is kept")
+            with log.open("a") as more:
+                more.write(lines_of(*((since(), FAILS.format(f"orders-{number}")) for number in range(4))))
+            wait_for(lambda: httpx.get(f"{watcher.url}api/expirations").json()["total"] == 4, "removals")
+            rows = httpx.get(f"{watcher.url}api/expirations").json()["rows"]
+    causes = {row["member_id"][:8]: row["cause"] for row in rows}
+    assert causes["orders-0"] == ""
+    assert causes["orders-1"].endswith("limit 512Mi (kubernetes:shop/pods/orders-1).")
+    assert "low on memory" in causes["orders-2"]
+    assert "OOM-killed" in causes["orders-3"]

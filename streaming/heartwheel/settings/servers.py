@@ -109,7 +109,7 @@ class WatchSettings(Section):
         kubernetes: pods whose logs are followed, namespace/label-selector; empty for none.
         kubernetes_api: address of the API, such as that of `kubectl proxy`; empty for that of the cluster it runs in.
         kubernetes_mount: folder with the token and the authority of the service account.
-        causes: files with what happened to pods and machines, with commas.
+        causes: files with what happened to pods and machines, with commas; `kubernetes:NAMESPACE` asks the API for it.
         history_file: the SQLite file in which their facts are kept; one watcher, one file.
         keep_ms: for how long facts are kept, by the time at which they were read.
         history_bytes_max: size of the file beyond which the oldest facts are removed.

@@ -70,7 +70,7 @@ class Watcher:
             self._logs_max = len(self._names) + len(containers)  # which may be several each
             rows_max = self._settings.dashboard.expirations_max
             self._metrics = LogMetrics(self._settings, figures=self._figures, troubles=self._troubles)
-            self._causes = WatchedCauses(wanted, self._history, self._zone)
+            self._causes = stack.enter_context(WatchedCauses(wanted, self._history, self._zone))
             self._page = LogPage(
                 self._settings,
                 self._names,

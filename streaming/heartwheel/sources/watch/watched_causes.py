@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import logging
 import time
 from collections.abc import Callable
-from typing import Final
+from functools import partial
+from pathlib import Path
+from typing import Final, Self
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
@@ -13,18 +17,21 @@ from heartwheel.settings.servers import WatchSettings
 from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.causes.read import CauseFiles
 from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.watch.containers.kubernetes import api_of_cluster
+from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
 from heartwheel.sources.watch.history_file import HistoryFile
 
 _LOOK_EVERY_S: Final = 1.0
+_KUBERNETES: Final = "kubernetes:"
 
 _log = logging.getLogger(__name__)
 
 
 class WatchedCauses:
-    """The happenings of some files, and those that the history has from earlier ones.
+    """The happenings of files and of namespaces, and those that the history has from before; a context manager.
 
     Args:
-        wanted: names the files.
+        wanted: names the files, and the namespaces.
         history: keeps them.
         zone: that of times that name none.
         clock: a clock that never steps, seconds.
@@ -33,7 +40,7 @@ class WatchedCauses:
         known: all of them.
 
     Raises:
-        HeartwheelError: a file cannot be read.
+        HeartwheelError: a file cannot be read, or the API of Kubernetes cannot be asked.
     """
 
     def __init__(
@@ -46,10 +53,25 @@ class WatchedCauses:
     ) -> None:
         self._history, self._clock = history, clock
         self.known = Causes(history.happenings())
-        self._files = CauseFiles([name.strip() for name in wanted.causes.split(",") if name.strip()], zone)
+        names = [name.strip() for name in wanted.causes.split(",") if name.strip()]
+        self._files = CauseFiles([name for name in names if not name.startswith(_KUBERNETES)], zone)
+        self._namespaces = [name.removeprefix(_KUBERNETES) for name in names if name.startswith(_KUBERNETES)]
+        self._api_of = partial(api_of_cluster, wanted.kubernetes_api, Path(wanted.kubernetes_mount))
+        self._live: list[KubernetesCauses] = []
         self._doubted: set[str] = set()
         self._looked_s = clock()
-        self._read()
+        self._stack = contextlib.ExitStack()
+
+    def __enter__(self) -> Self:
+        with contextlib.ExitStack() as stack:
+            for each in self._namespaces:
+                self._live.append(stack.enter_context(KubernetesCauses(each, self._api_of())))
+            self._read()
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
     def look(self) -> None:
         """Read the files that have changed, at most once a second; one that cannot be read now is reported."""
@@ -63,10 +85,11 @@ class WatchedCauses:
             _log.warning("%s", error)
 
     def _read(self) -> None:
-        new = self.known.add(self._files.read())
+        found = [each for source in self._live for each in source.read()]
+        new = self.known.add(found + self._files.read())
         if new:
             self._history.keep_happenings(new, now_ms=wall_ms())
-        for doubt in self._files.doubts():
+        for doubt in itertools.chain(self._files.doubts(), *(source.doubts() for source in self._live)):
             if doubt not in self._doubted:
                 self._doubted.add(doubt)
                 _log.warning("%s", doubt)

@@ -48,7 +48,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         node: the machine; empty if it is not known.
         text: in words, as the end of "Its ...": the container and what became of it, or the words of the file.
         file: the name of the file that shows it.
-        line: the number of the line, or of the item in a list of JSON, from 1.
+        line: the number of the line, or of the item in a list of JSON, from 1; 0 for what an API answered.
     """
 
     kind: HappeningKind

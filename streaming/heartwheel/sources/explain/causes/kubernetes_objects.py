@@ -10,6 +10,9 @@ from heartwheel.sources.explain.causes.happening import TEXT_CHARS_MAX, Happenin
 from heartwheel.sources.explain.causes.moments import moment_ms
 from heartwheel.sources.explain.local_zone import LocalZone
 
+UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError)
+"""What reading an object raises that is not what the API documents."""
+
 _OF_PODS: Final[Mapping[str, tuple[HappeningKind, str]]] = {
     "Killing": (HappeningKind.STOPPED, "pod was told to stop"),
     "Evicted": (HappeningKind.EVICTED, "pod was evicted"),

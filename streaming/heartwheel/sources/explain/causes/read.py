@@ -17,7 +17,7 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.base.plain import plain
 from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX, TEXT_CHARS_MAX, Happening, HappeningKind
-from heartwheel.sources.explain.causes.kubernetes_objects import happenings_of
+from heartwheel.sources.explain.causes.kubernetes_objects import UNREADABLE, happenings_of
 from heartwheel.sources.explain.causes.moments import moment_ms
 from heartwheel.sources.explain.local_zone import LocalZone
 
@@ -29,7 +29,7 @@ _PAUSE_MS_MIN: Final = 1_000
 _GC: Final = re.compile(r"^\[(\d{4}-\d\d-\d\dT[^\]]{8,24})\].*?\b(Pause [^\d]*?)\s.*?(\d+(?:[.,]\d+)?)ms\s*$")
 _GC_TIME: Final = re.compile(r"^\[(\d{4}-\d\d-\d\dT[0-9:.,+-]{8,20})\]")
 _GC_LINE: Final = re.compile(r"^(?:\[[^\]]*\]){1,8}")
-_UNREADABLE: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError, msgspec.DecodeError)
+_UNREADABLE: Final = (*UNREADABLE, RecursionError, msgspec.DecodeError)
 
 
 class CauseFile:

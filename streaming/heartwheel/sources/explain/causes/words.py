@@ -26,5 +26,5 @@ def words_of(happening: Happening, removed_ms: int, *, is_possible: bool) -> str
     else:
         end = min(text.find(mark) % (len(text) + 1) for mark in ("; ", ": "))  # of what is not a detail
         said = f"Its {text[:end]} {when}{text[end:]}"
-    source = f"({plain(happening.file)}:{happening.line})"
+    source = f"({plain(happening.file)}{f':{happening.line}' if happening.line else ''})"
     return f"Possible, only the time agrees: {said} {source}." if is_possible else f"{said} {source}."

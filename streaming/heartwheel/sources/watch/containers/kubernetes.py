@@ -12,22 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, Self
 
-import msgspec
-
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.base.rare_log import RareLog
-from heartwheel.base.worker import Worker
 from heartwheel.sources.watch.containers.container_log import PresentContainer
 from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi, lines_of
+from heartwheel.sources.watch.containers.object_watch import DELETED, ObjectWatch
 
 MOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod has the token and the authority of its service account."""
 
-_GONE: Final = 410
-_WATCH_S: Final = 240
-_PAUSE_S: Final = 1.0
-_PAUSE_S_MAX: Final = 30.0
-_WARN_EVERY_S: Final = 60.0
 _RIGHTS: Final = "its service account needs get, list and watch of pods, and get of pods/log, in this namespace"
 _HINTS: Final = {
     401: "its token is not valid, or expired: is the mounted one read?",
@@ -55,34 +47,43 @@ class Pods:
     """
 
     def __init__(self, target: str, api: HttpApi) -> None:
-        self._namespace, _, self._selector = target.partition("/")
+        self._namespace, _, selector = target.partition("/")
         self._api, self.label = api, f"kubernetes:{target}"
+        self._path = f"/api/v1/namespaces/{self._namespace}/pods"
         self._lock = threading.Lock()
         self._pods: dict[str, Mapping[str, Any]] = {}
-        self._worker = Worker(self._work, "heartwheel-pods", close_s=5.0)
-        self._rare = RareLog(_log, _WARN_EVERY_S)
-        self._version = ""
+        self._watch = ObjectWatch(api, self._path, self._replace, self._change, label=self.label, selector=selector)
 
     def __enter__(self) -> Self:
         try:
-            self._list()
+            self._watch.__enter__()
         except ApiError:
             self._api.free()
             raise
         if not self._pods:
             _log.warning("%s selects no pod yet", self.label)
-        self._worker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-        self._worker.join()
+        self._watch.join()
         self._api.free()
 
     def close(self) -> None:
         """End all answers that are being read, and refuse others."""
-        self._worker.end()
+        self._watch.end()
         self._api.close()
+
+    def _replace(self, pods: list[Mapping[str, Any]]) -> None:
+        with self._lock:
+            self._pods = {each["metadata"]["name"]: each for each in pods}
+
+    def _change(self, kind: str, pod: Mapping[str, Any]) -> None:
+        with self._lock:
+            if kind == DELETED:
+                self._pods.pop(pod["metadata"]["name"], None)
+            else:
+                self._pods[pod["metadata"]["name"]] = pod
 
     def names(self) -> list[str]:
         """Return the names of the pods' logs."""
@@ -113,61 +114,8 @@ class Pods:
         if since_s:
             params["sinceTime"] = f"{datetime.fromtimestamp(since_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
         params |= {word: "true" for word, is_wanted in (("previous", previous), ("follow", follow)) if is_wanted}
-        path = f"/api/v1/namespaces/{self._namespace}/pods/{pod_name}/log"
-        with self._api.stream(path, **params) as response:
+        with self._api.stream(f"{self._path}/{pod_name}/log", **params) as response:
             yield lines_of(response)
-
-    def _work(self) -> None:
-        pause_s = _PAUSE_S
-        while not self._worker.stopping:
-            try:
-                if not self._version:
-                    self._list()
-                self._watch()
-                pause_s = _PAUSE_S
-            except ApiError as error:
-                if error.status == _GONE:
-                    self._version = ""
-                elif not self._worker.stopping and not error.is_idle:
-                    self._rare.warning("%s: %s (%d times)", self.label, error)
-                    pause_s = min(2 * pause_s, _PAUSE_S_MAX)
-            self._worker.wait(pause_s)
-
-    @property
-    def _path(self) -> str:
-        return f"/api/v1/namespaces/{self._namespace}/pods"
-
-    def _list(self) -> None:
-        answer = self._api.json(self._path, labelSelector=self._selector)
-        with self._lock:
-            self._pods = {each["metadata"]["name"]: each for each in answer.get("items") or []}
-        self._version = answer["metadata"]["resourceVersion"]
-
-    def _watch(self) -> None:
-        """Follow the pods until the server ends it."""
-        wanted = {"labelSelector": self._selector, "watch": "true", "allowWatchBookmarks": "true"}
-        wanted |= {"resourceVersion": self._version, "timeoutSeconds": str(_WATCH_S)}
-        with self._api.stream(self._path, **wanted) as response:
-            for lines in lines_of(response):
-                for line in lines:
-                    self._take(line)
-
-    def _take(self, line: bytes) -> None:
-        try:
-            change = msgspec.json.decode(line)
-            kind, pod = change["type"], change["object"]
-            if kind == "ERROR":
-                raise ApiError(f"the watch ended: {pod.get('message', '')}", status=pod.get("code", 0))
-            name, version = pod["metadata"].get("name", ""), pod["metadata"]["resourceVersion"]
-        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
-            self._version = ""
-            raise ApiError(f"a change of a pod cannot be read: {error}") from None
-        with self._lock:
-            if kind in {"ADDED", "MODIFIED"}:
-                self._pods[name] = pod
-            elif kind == "DELETED":
-                self._pods.pop(name, None)
-        self._version = version
 
 
 def api_of_cluster(url: str, mount: Path = MOUNT, environ: Mapping[str, str] = os.environ) -> HttpApi:
