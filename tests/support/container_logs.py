@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from datetime import UTC, datetime
 from typing import Final
 
 SECOND_NS: Final = 1_000_000_000
@@ -28,7 +29,7 @@ class KeptLog:
     def write(self, text: bytes, rng: random.Random | None = None) -> None:
         """Write lines; with a source of chance their times rise by nothing, little or much, or step back a little."""
         with self.change:
-            for line in text.splitlines(keepends=True):
+            for line in (each + b"\n" for each in text.split(b"\n")[:-1]):
                 step = rng.choice([0, 0, 1, 70, -40, SECOND_NS // 3, 2 * SECOND_NS]) if rng else 1_000
                 in_second = self.now_ns % SECOND_NS
                 self.now_ns += step if step > -in_second else 0
@@ -50,3 +51,9 @@ class KeptLog:
     def text(self) -> bytes:
         """All that it wrote."""
         return b"".join(line for _, line in self.entries)
+
+
+def stamped(at_ns: int, line: bytes) -> bytes:
+    """Return a line with its time before it."""
+    moment = datetime.fromtimestamp(at_ns // SECOND_NS, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ns % SECOND_NS:09d}Z ".encode() + line

@@ -13,12 +13,12 @@ import random
 import socket
 import ssl
 import threading
-from datetime import UTC, datetime
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, Self
 from urllib.parse import parse_qsl, urlsplit
 
-from support.container_logs import SECOND_NS, KeptLog
+from support.container_logs import SECOND_NS, KeptLog, stamped
 
 PODS: Final = "/api/v1/namespaces/kafka/pods"
 """Where the pods are whose logs it has."""
@@ -202,7 +202,7 @@ class _Handler(BaseHTTPRequestHandler):
             with log.change:
                 some, at = log.entries[at:], len(log.entries)
                 is_over = not log.is_running or query.get("follow") != "true"
-            text = b"".join(_stamped(at_ns, line) for at_ns, line in some if at_ns >= since_ns)
+            text = b"".join(stamped(at_ns, line) for at_ns, line in some if at_ns >= since_ns)
             if rng is not None and text and rng.random() < 0.3:
                 self._chunk(text[: rng.randrange(len(text))])
                 self._fault(rng, follows=query.get("follow") == "true")
@@ -257,11 +257,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _seconds(text: str) -> int:
     return int(datetime.fromisoformat(text).timestamp()) if text else 0
-
-
-def _stamped(at_ns: int, line: bytes) -> bytes:
-    moment = datetime.fromtimestamp(at_ns // SECOND_NS, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{at_ns % SECOND_NS:09d}Z ".encode() + line
 
 
 def _pod(name: str, version: int, logs: list[KeptLog], **more: Any) -> dict[str, Any]:

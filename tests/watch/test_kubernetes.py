@@ -5,64 +5,27 @@ from __future__ import annotations
 import random
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from heartwheel.front.cli.app import run
-from heartwheel.sources.explain.run import explain_logs
-from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi
 from heartwheel.sources.watch.containers.kubernetes import Pods, api_of_cluster
 from heartwheel.sources.watch.containers.stamps import StampedEntries
-from heartwheel.sources.watch.explained_history import explain_history
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.watched_logs import WatchedLogs
-from heartwheel.wire.explained import ExplainedEvent
 from support.certificates import Authority
 from support.container_logs import KeptLog
 from support.grown_logs import real_messages
 from support.job import wait_for
 from support.kubernetes_api import KubernetesApi
+from support.read_containers import Reading, check
 from support.stepping import Stepping
 
 TARGET = "kafka/app=broker"
-
-
-class Reading:
-    """Logs of pods that are read into a history."""
-
-    def __init__(self, logs: WatchedLogs, history: HistoryFile, clock: Stepping) -> None:
-        self.logs, self._history, self._clock = logs, history, clock
-
-    def turn(self) -> int:
-        """Read what there is, once."""
-        self._clock.now_s += 0.4
-        return self.logs.read().size
-
-    def until_lines(self, lines: int) -> None:
-        """Read until so many lines were read, and see that there are no more."""
-
-        def is_done() -> bool:
-            self.turn()
-            return self.logs.scanned.lines >= lines
-
-        wait_for(is_done, lambda: f"{lines} lines; {self.logs.scanned.lines} were read")
-        assert self.logs.scanned.lines == lines
-
-    def until_at(self, log: KeptLog) -> None:
-        """Read until a container's log is the one that is read of its pod, and that is saved."""
-
-        def is_at() -> bool:
-            self.turn()
-            self.logs.save()
-            saved = self._history.saved("kubernetes:kafka/broker-1")
-            return saved is not None and saved.position.tail.head == log.id
-
-        wait_for(is_at, f"the log of {log.id}")
 
 
 @contextmanager
@@ -75,29 +38,6 @@ def reading(folder: Path, api: KubernetesApi, *, idle_s: float = 5) -> Iterator[
         WatchedLogs([], history, containers=[pods], clock=clock) as logs,
     ):
         yield Reading(logs, history, clock)
-
-
-def told(events: Sequence[ExplainedEvent], names: dict[str, str]) -> list[bytes]:
-    """Return events in the order of time, with the names of their logs replaced."""
-    for event in events:
-        event.evidence = msgspec.structs.replace(
-            event.evidence, file=names.get(event.evidence.file, event.evidence.file)
-        )
-    return [msgspec.json.encode(event) for event in events]
-
-
-def check(folder: Path, logs: dict[str, list[KeptLog]]) -> None:
-    """Compare the history with what the containers wrote."""
-    names = {}
-    for pod, containers in logs.items():
-        for number, log in enumerate(containers):
-            file = folder / f"{pod}.{number}.log"
-            file.write_bytes(log.text)
-            names[str(file)] = f"kubernetes:kafka/{pod}"
-    wanted = told(list(explain_logs(list(names), Scanned(), stdin=None)), names)  # type: ignore[arg-type]
-    found = told(list(explain_history(folder / "h.db", Scanned())), {})
-    assert wanted
-    assert found == wanted
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -109,6 +109,8 @@ class WatchSettings(Section):
         kubernetes: pods whose logs are followed, namespace/label-selector; empty for none.
         kubernetes_api: address of the API, such as that of `kubectl proxy`; empty for that of the cluster it runs in.
         kubernetes_mount: folder with the token and the authority of the service account.
+        docker: containers whose logs are followed, by names or labels, with commas; empty for none.
+        docker_socket: the Unix socket of the engine.
         causes: files with what happened to pods and machines, with commas; `kubernetes:NAMESPACE` asks the API for it.
         history_file: the SQLite file in which their facts are kept; one watcher, one file.
         keep_ms: for how long facts are kept, by the time at which they were read.
@@ -121,6 +123,8 @@ class WatchSettings(Section):
     kubernetes: Annotated[str, Field(pattern=r"^$|^[^/\s]+/\S+$", max_length=4_096)] = ""
     kubernetes_api: Annotated[str, Field(pattern=r"^$|^https?://", max_length=4_096)] = ""
     kubernetes_mount: str = "/var/run/secrets/kubernetes.io/serviceaccount"
+    docker: Annotated[str, Field(max_length=4_096)] = ""
+    docker_socket: Annotated[str, Field(min_length=1)] = "/var/run/docker.sock"
     causes: Annotated[str, Field(max_length=65_536)] = ""
     history_file: Annotated[str, Field(min_length=1)] = "checkpoints/watch/history.db"
     keep_ms: Annotated[DurationMs, Field(ge=60_000, le=315_360_000_000)] = 2_592_000_000

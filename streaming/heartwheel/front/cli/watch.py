@@ -30,6 +30,9 @@ def watch(
         str | None,
         typer.Option(metavar="NS/SELECTOR", help="Logs of pods, by namespace and labels (watch.kubernetes)."),
     ] = None,
+    docker: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Logs of containers, by names or label=value (watch.docker).")
+    ] = None,
     history: Annotated[
         str | None, typer.Option(metavar="DB", help="The SQLite file of the history (watch.history_file).")
     ] = None,
@@ -60,12 +63,15 @@ def watch(
 
         heartwheel watch --kubernetes kafka/strimzi.io/kind=Kafka --history /data/history.db
 
+        heartwheel watch --docker kafka-1,kafka-2
+
         heartwheel watch --config /etc/heartwheel.toml
     """
     settings = load(
         config,
         set_,
         watch__kubernetes=kubernetes,
+        watch__docker=docker,
         watch__causes=",".join(causes) if causes else None,
         watch__history_file=history,
         watch__keep=keep,
@@ -99,7 +105,8 @@ def watch(
 def _what(settings: Settings, names: list[str]) -> str:
     """Return what is watched, in words."""
     pods = f"the pods {settings.watch.kubernetes}" if settings.watch.kubernetes else ""
-    return " and ".join(filter(None, (count(len(names), "log") if names else "", pods)))
+    containers = f"the containers {settings.watch.docker}" if settings.watch.docker else ""
+    return " and ".join(filter(None, (count(len(names), "log") if names else "", pods, containers)))
 
 
 def _poster(settings: Settings, keys: tuple[bytes, ...], stack: contextlib.ExitStack) -> Post:
@@ -122,7 +129,7 @@ def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone
     problems: list[SettingProblem] = []
     wanted, zone = settings.watch, LocalZone()
     names = files or [name.strip() for name in wanted.files.split(",") if name.strip()]
-    if not names and not wanted.kubernetes:
+    if not (names or wanted.kubernetes or wanted.docker):
         problems.append(
             SettingProblem("watch.files", "names no log", hint="heartwheel watch /var/log/kafka/server.log")
         )

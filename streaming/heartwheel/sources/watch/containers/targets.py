@@ -7,6 +7,7 @@ from pathlib import Path
 
 from heartwheel.settings.servers import WatchSettings
 from heartwheel.sources.watch.containers.container_log import Containers
+from heartwheel.sources.watch.containers.docker import DockerContainers
 from heartwheel.sources.watch.containers.kubernetes import Pods, api_of_cluster
 
 
@@ -20,4 +21,6 @@ def opened_containers(wanted: WatchSettings, stack: contextlib.ExitStack) -> lis
     if wanted.kubernetes:
         api = api_of_cluster(wanted.kubernetes_api, Path(wanted.kubernetes_mount))
         found.append(stack.enter_context(Pods(wanted.kubernetes, api)))
+    if wanted.docker:
+        found.append(stack.enter_context(DockerContainers(wanted.docker, wanted.docker_socket)))
     return found
