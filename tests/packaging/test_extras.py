@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from zipfile import ZipFile
 
+import httpx
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -20,6 +21,7 @@ from packaging.utils import canonicalize_name
 from heartwheel.front.cli.commands import COMMANDS, function_of
 from heartwheel.front.cli.extras import ALL, EXTRAS
 from support.distributions import FOLDERS, ROOT, build, empty_environment, environment, needed, pip, requirements_of
+from support.job import wait_for
 from support.lone_commands import run_alone
 
 LOG = str(ROOT / "tests" / "explain" / "logs" / "3.9.1" / "server.log")
@@ -178,7 +180,35 @@ def test_the_base_explains_replays_and_beats(python_of: Callable[[str], Path]) -
     assert "member_expired" in heartwheel(python, "replay", RECORDING).stdout
     assert "as it was" in heartwheel(python, "replay", RECORDING, "--what-if", "session_timeout=1s").stdout
     assert "engine.shards" in heartwheel(python, "config").stdout
+    assert (
+        "A max.poll.interval.ms of 14.1 s would have prevented 1 of 1 removal"
+        in heartwheel(python, "advise", LOG).stdout
+    )
     assert beat_of("heartwheel", python) == 3
+
+
+def test_a_log_is_watched_with_nothing_but_the_page(python_of: Callable[[str], Path], tmp_path: Path) -> None:
+    """No Java, no Spark and no way to this source: the page and its files, and what the log says of its time."""
+    program = str(python_of("page").with_name("heartwheel"))
+    command = [program, "watch", LOG, "--port", "0", "--history", str(tmp_path / "history.db")]
+    with subprocess.Popen(
+        command, env={"PATH": ""}, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            url = process.stdout.readline().strip()
+            wait_for(lambda: httpx.get(f"{url}readyz").status_code == 200, "a watcher that has read its log")
+            page = httpx.get(f"{url}timeline").text
+            files = re.findall(r'(?:href|src)="/(page/[^"]+)"', page)
+            assert {httpx.get(url + file).status_code for file in (*files, "page/js/pages/timeline.js")} == {200}
+            of_log = {"since_ms": 1_795_313_500_000, "until_ms": 1_795_313_600_000}
+            assert httpx.get(f"{url}api/lanes", params=of_log).json()["removals"] == 4
+            assert "spark" not in Path(f"/proc/{process.pid}/maps").read_text().lower()
+        finally:
+            process.terminate()
+        assert process.wait(30) == 0
+    removed = heartwheel(python_of(""), "explain", "--history", str(tmp_path / "history.db"), "--only", "out", "--json")
+    assert len(removed.stdout.splitlines()) == 4
 
 
 @pytest.mark.parametrize(
