@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +24,7 @@ from heartwheel.engine.runtime.driver.given_spark import (
     require_own_driver,
     share_session,
 )
+from heartwheel.engine.runtime.driver.jvm_signals import own_signals
 from heartwheel.engine.runtime.driver.secret_properties import properties_file
 from heartwheel.engine.runtime.driver.shipping import ship_code
 from heartwheel.engine.runtime.map.frames import FRAME_SETTINGS
@@ -199,7 +198,7 @@ def _new_session(conf: Mapping[str, str], log_file: Path | None) -> SparkSession
     builder = SparkSession.builder
     for name in conf.keys() - secret.keys():
         builder = builder.config(name, conf[name])
-    with _own_signals(), _stderr_to(log_file), properties_file(secret):
+    with own_signals(), _stderr_to(log_file), properties_file(secret):
         try:
             session = builder.getOrCreate()
         except PySparkRuntimeError as error:
@@ -270,36 +269,3 @@ def _stderr_to(file: Path | None) -> Iterator[None]:
     finally:
         os.dup2(mine, 2)
         os.close(mine)
-
-
-@contextlib.contextmanager
-def _own_signals() -> Iterator[None]:
-    """Keep SIGTERM from a JVM that is started in the block, for its whole life, and PySpark from Ctrl-C.
-
-    A supervisor, or a shell's `kill` of a job, signals the whole process group; were the JVM to end at once, the
-    running batch could not be finished. What is ignored when it starts, it ignores for ever; for SIGINT PySpark sees to
-    that, but it also puts a handler of its own in this process, which would cancel the running batch.
-
-    This process ignores nothing meanwhile: a start takes seconds, and a SIGTERM in it has to end the job
-    (`test_sigterm_while_spark_starts_ends_the_job`).
-    """
-    on_interrupt = signal.getsignal(signal.SIGINT)
-    _jvm_starts.set()
-    try:
-        yield
-    finally:
-        _jvm_starts.clear()
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, on_interrupt)
-
-
-_jvm_starts: Final = threading.Event()
-
-
-def _ignore_sigterm_in_the_jvm() -> None:
-    if _jvm_starts.is_set():
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-
-
-# PySpark starts its JVM with a `preexec_fn` of its own, and leaves no room for another one: then these run, too.
-os.register_at_fork(after_in_child=_ignore_sigterm_in_the_jvm)
