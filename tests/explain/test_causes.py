@@ -147,12 +147,18 @@ def test_the_words_say_what_when_and_where(tmp_path: Path) -> None:
         "".join(expired(at, f"{name}-x") for name in ("orders-1", "pay-2", "search-3"))
     )
     names = [str(objects), str(tmp_path / "deploys.csv")]
-    said = [event.causes[0].words for event in explained(str(tmp_path / "server.log"), names)]
+    events = list(explained(str(tmp_path / "server.log"), names))
+    said = [event.causes[0].words for event in events]
     assert said == [
         f"Its container app was OOM-killed 10.0 s before; limit 512Mi ({objects}:1).",
         f"Its container app was killed by signal 11 (exit code 139) 5.0 s before ({objects}:2).",
         f"Possible, only the time agrees: 12.0 s before: orders v42 ({tmp_path / 'deploys.csv'}:1).",
     ]
+    known, ended_by_itself, possible = events
+    assert known.explanation[1:] == [said[0], known.advice]
+    assert "memory limit" in known.advice
+    assert "its own log" in ended_by_itself.advice
+    assert "session.timeout.ms" in possible.advice
 
 
 def test_a_member_that_was_alive_was_not_in_a_process_that_ended(tmp_path: Path) -> None:

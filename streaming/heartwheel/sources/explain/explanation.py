@@ -8,6 +8,7 @@ from typing import Final
 
 from heartwheel.base.phrases import length, setting
 from heartwheel.readers.live.why import advice
+from heartwheel.sources.explain.causes.words import advice_on
 from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
 
@@ -49,11 +50,17 @@ def explain(event: ExplainedEvent) -> list[str]:
     if tell is None:
         return list(event.explanation)
     what, *rest = [*tell(event), *_again(event), *_back(event)] or [""]
+    known = advice_on(event.causes)
+    if known:  # the likely causes, and what to do about them, are of no use to who knows the cause
+        likely = advice(REASON_OF.get(event.kind, ""), event.group_type)
+        rest = [known, *(sentence for sentence in rest if sentence not in likely)]
     return list(filter(None, (what, *(cause.words for cause in event.causes), *rest)))
 
 
 def advice_of(event: ExplainedEvent) -> str:
     """Return what to change or where to look, in a sentence; empty if there is nothing to change."""
+    if known := advice_on(event.causes):
+        return known
     if event.reason == "instance_taken":
         return _INSTANCE
     if event.kind in _ELSEWHERE:

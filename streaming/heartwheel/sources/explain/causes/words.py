@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Final
+
 from heartwheel.base.phrases import length
 from heartwheel.base.plain import plain
 from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
+from heartwheel.wire.explained import ExplainedCause
+
+_ADVICE: Final[Mapping[str, str]] = {
+    HappeningKind.OOM_KILLED: "Raise its memory limit, or lower what it keeps in memory: no timeout would help.",
+    HappeningKind.EVICTED: "Look at what its node lacked, and at its requests and priority: no timeout would help.",
+    HappeningKind.TERMINATED: "Look at the end of its own log: no timeout would help.",
+    HappeningKind.NODE_DOWN: "Look at its node.",
+    HappeningKind.STOPPED: "Let it close its consumer at SIGTERM: its partitions then move at once.",
+    HappeningKind.PAUSED: "Look at its heap and its garbage collector, or raise the timeout above such pauses.",
+}
+"""What to do, where it is known what happened to a member; a failed probe and what is only possible say too little."""
+
+
+def advice_on(causes: Sequence[ExplainedCause]) -> str:
+    """Return what to do about the most telling cause, in a sentence; empty if that is not known."""
+    return _ADVICE.get(causes[0].kind, "") if causes and causes[0].certainty == "certain" else ""
 
 
 def words_of(happening: Happening, removed_ms: int, *, is_possible: bool) -> str:
