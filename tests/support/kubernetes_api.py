@@ -53,6 +53,8 @@ class KubernetesApi(ThreadingHTTPServer):
         self.version = self.oldest = 100
         self.requests: list[tuple[str, dict[str, str], int]] = []
         self.is_over = False
+        self.nonsense: Any = None
+        """What it answers in place of a list."""
         self._open: set[socket.socket] = set()
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": _POLL_S}, daemon=True)
 
@@ -154,6 +156,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _list(self, path: str, query: dict[str, str]) -> None:
         self._note(path, query, 200)
+        if self.server.nonsense is not None:
+            self._json(200, self.server.nonsense)
+            return
         with self.server.lock:
             found = self.server.objects[path].values()
             answer = {

@@ -1,7 +1,9 @@
-"""A watcher of logs in this process."""
+"""A watcher of logs, in this process or as a command."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -32,3 +34,15 @@ def watching(
             wait_for(lambda: httpx.get(f"{watcher.url}readyz").status_code == 200, "a watcher that has caught up")
             yield watcher
         assert worker.failure is None
+
+
+@contextmanager
+def running_watch(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run the command on a free port; yield its process and the address of its page."""
+    command = [sys.executable, "-u", "-m", "heartwheel", "watch", "--port", "0", "--history", str(folder / "h.db")]
+    with subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().strip()
+        finally:
+            process.kill()

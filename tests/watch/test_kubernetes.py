@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import signal
 import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from heartwheel.front.cli.app import run
@@ -24,6 +26,7 @@ from support.job import wait_for
 from support.kubernetes_api import KubernetesApi
 from support.read_containers import Reading, check
 from support.stepping import Stepping
+from support.watching import running_watch
 
 TARGET = "kafka/app=broker"
 
@@ -207,6 +210,27 @@ def test_tokens_are_read_again_and_the_server_is_checked(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    "nonsense", [[], "pods", {"items": [1]}, {"items": [{}], "metadata": {"resourceVersion": "7"}}]
+)
+def test_nonsense_of_a_server_ends_nothing(tmp_path: Path, nonsense: object, caplog: pytest.LogCaptureFixture) -> None:
+    """The pods are asked for again, until there is an answer: what was known until then stays."""
+    log, messages = KeptLog("containerd://1"), real_messages(random.Random(6))
+    with KubernetesApi() as api:
+        api.start("broker-1", log)
+        with reading(tmp_path, api) as watched:
+            api.nonsense = nonsense
+            api.compact()
+            wait_for(lambda: "answered no list of objects" in caplog.text, "a warning")
+            log.write(b"".join(messages[:50]))
+            watched.until_lines(log.text.count(b"\n"))
+            api.nonsense = None
+            other = KeptLog("containerd://2")
+            other.write(b"".join(messages[50:90]))
+            api.start("broker-2", other)
+            watched.until_lines(sum(each.text.count(b"\n") for each in (log, other)))
+
+
+@pytest.mark.parametrize(
     ("words", "named"),
     [
         (["--kubernetes", "kafka"], "watch.kubernetes"),
@@ -225,3 +249,26 @@ def test_what_cannot_be_watched_is_named(
     said = " ".join(capsys.readouterr().err.split())
     assert named in said
     assert "Traceback" not in said
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("seed", range(3))
+def test_kill_9_of_the_command_loses_and_repeats_nothing(tmp_path: Path, seed: int) -> None:
+    """The process is killed at any moment and started again, while a pod writes and answers are cut."""
+    rng = random.Random(seed)
+    log, messages = KeptLog("containerd://1"), real_messages(rng)[:900]
+    with KubernetesApi(rng) as api:
+        api.start("broker-1", log)
+        words = ["--kubernetes", TARGET, "--set", f"watch.kubernetes_api={api.url}"]
+        while messages:
+            with running_watch(tmp_path, *words):
+                for _ in range(rng.randrange(1, 8)):
+                    log.write(b"".join(messages[:60]), rng)
+                    del messages[:60]
+                    time.sleep(rng.choice([0.01, 0.2, 1]))
+        with running_watch(tmp_path, *words) as (process, url):
+            wanted = float(log.text.count(b"\n"))
+            wait_for(lambda: f"heartwheel_log_lines_total {wanted}" in httpx.get(f"{url}metrics").text, "all lines")
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(30) == 0
+    check(tmp_path, {"broker-1": [log]})

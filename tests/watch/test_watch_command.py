@@ -5,11 +5,7 @@ from __future__ import annotations
 import io
 import random
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -23,18 +19,7 @@ from heartwheel.sources.watch.explained_history import explain_history
 from support.broker_logs import REAL
 from support.grown_logs import GrowingLog, real_messages
 from support.job import wait_for
-
-
-@contextmanager
-def watching(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run the command on a free port; yield its process and the address of its page."""
-    command = [sys.executable, "-u", "-m", "heartwheel", "watch", "--port", "0", "--history", str(folder / "h.db")]
-    with subprocess.Popen([*command, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process, process.stdout.readline().strip()
-        finally:
-            process.kill()
+from support.watching import running_watch
 
 
 def is_ready(url: str) -> bool:
@@ -47,7 +32,7 @@ def test_a_removal_is_on_its_page_within_seconds(tmp_path: Path) -> None:
     lines = (REAL / "server.log").read_text().splitlines(keepends=True)
     log = tmp_path / "server.log"
     log.write_text("".join(lines[:900]))
-    with watching(tmp_path, str(log)) as (process, url):
+    with running_watch(tmp_path, str(log)) as (process, url):
         wait_for(lambda: is_ready(url), "a watcher that has read its log")
         assert httpx.get(f"{url}healthz").status_code == 200
         with log.open("a") as more:
@@ -68,7 +53,7 @@ def test_kill_9_at_any_moment_loses_and_repeats_nothing(tmp_path: Path, seed: in
     logs = [GrowingLog(tmp_path / f"b{broker}.log", real_messages(rng, broker=broker), rng) for broker in (1, 2)]
     names = [str(log.path) for log in logs]
     while not all(log.is_done for log in logs):
-        with watching(tmp_path, *names):
+        with running_watch(tmp_path, *names):
             for _ in range(rng.randrange(1, 12)):
                 for log in logs:
                     log.write()
@@ -76,7 +61,7 @@ def test_kill_9_at_any_moment_loses_and_repeats_nothing(tmp_path: Path, seed: in
                 if rng.random() < 0.2:
                     rng.choice(logs).rotate()
         rng.choice(logs).rotate()
-    with watching(tmp_path, *names) as (process, url):
+    with running_watch(tmp_path, *names) as (process, url):
         wait_for(lambda: is_ready(url), "a watcher that has caught up")
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0

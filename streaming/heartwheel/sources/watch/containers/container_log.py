@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol
 
+from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.rare_log import RareLog
 from heartwheel.base.worker import Worker
 from heartwheel.sources.explain.rotated_log import StampPosition, TailPosition
@@ -141,8 +142,15 @@ class ContainerLog:
         return self._receiver.is_caught_up and not self._pieces
 
     def read(self) -> bytes:
-        """Return the new bytes; none if there are none."""
+        """Return the new bytes; none if there are none.
+
+        Raises:
+            HeartwheelError: the thread has ended by an error.
+        """
         self.lost = self.is_next = False
+        if self._receiver.failure is not None:
+            hint = "the lines above may tell why"
+            raise HeartwheelError(f"{self._name} is read no more: {self._receiver.failure!r}", hint=hint)
         with self._change:
             if not self._pieces:
                 return b""

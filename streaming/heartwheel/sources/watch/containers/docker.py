@@ -114,9 +114,13 @@ class DockerContainers:
 
     def _list(self) -> None:
         found = {}
-        for each in self._api.json("/containers/json", all="1"):
-            for name in self._wanted(each):
-                found[f"docker:{name}"] = _Container(each["Id"], each.get("State") in _RUNS)
+        listed = self._api.json("/containers/json", all="1")
+        try:
+            for each in listed:
+                for name in self._wanted(each):
+                    found[f"docker:{name}"] = _Container(each["Id"], each.get("State") in _RUNS)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ApiError(f"/containers/json answered no list of containers: {error!r}") from None
         with self._lock:
             self._found = found
 

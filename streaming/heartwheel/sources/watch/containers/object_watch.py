@@ -16,6 +16,7 @@ DELETED: Final = "DELETED"
 """The kind of a change after which an object is gone."""
 
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
+_NOT_OBJECTS: Final = (KeyError, TypeError, AttributeError)
 _GONE: Final = 410
 _WATCH_S: Final = 240
 _PAUSE_S: Final = 1.0
@@ -79,8 +80,12 @@ class ObjectWatch(Worker):
 
     def _list(self) -> None:
         answer = self._api.json(self._path, **self._selected)
-        self._replace(answer.get("items") or [])
-        self._version = answer["metadata"]["resourceVersion"]
+        try:
+            version = answer["metadata"]["resourceVersion"]
+            self._replace(answer.get("items") or [])
+        except _NOT_OBJECTS as error:
+            raise ApiError(f"{self._path} answered no list of objects: {error!r}") from None
+        self._version = version
 
     def _follow(self) -> None:
         """Follow the objects until the server ends it."""
@@ -99,7 +104,7 @@ class ObjectWatch(Worker):
             version = value["metadata"]["resourceVersion"]
             if kind in _CHANGES:
                 self._change(kind, value)
-        except (msgspec.DecodeError, KeyError, TypeError, AttributeError) as error:
+        except (*_NOT_OBJECTS, msgspec.DecodeError) as error:
             self._version = ""
-            raise ApiError(f"a change cannot be read: {error}") from None
+            raise ApiError(f"{self._path} sent a change that cannot be read: {error!r}") from None
         self._version = version
