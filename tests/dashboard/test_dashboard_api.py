@@ -21,10 +21,15 @@ from heartwheel.readers.dashboard.downloads import csv_text
 from heartwheel.readers.dashboard.openapi import openapi
 from heartwheel.readers.http_server.guard import SECURITY_HEADERS
 from heartwheel.readers.http_server.paths import Paths
+from heartwheel.readers.live.lane_page import LaneSource
+from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
+from heartwheel.sources.explain.run import explain_logs
+from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.status import AtRiskMember
 from support.asking import ask
+from support.broker_logs import REAL
 from support.output_rows import T0, begun, expired, job, joined, status, topic_rows
 
 NASTY = '<script>alert("x")</script>/../%2e\N{SNOWMAN}'
@@ -44,6 +49,10 @@ def app() -> Starlette:
     picture.apply(
         topic_rows(*rows, expired("g", "m"), expired("a/b", NASTY), *more, status(0, risky), job()), now_ms=T0
     )
+    store = LaneStore()
+    for event in explain_logs([str(REAL / "server.log")], Scanned(), stdin=io.BytesIO(), joined=store.joined):
+        store.add(event)
+    picture.lanes = LaneSource(store)
     return create_app(picture, Settings(), metrics=lambda accept: (b"up 1\n", accept), now_ms=lambda: T0 + 2_000)
 
 

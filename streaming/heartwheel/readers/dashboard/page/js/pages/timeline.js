@@ -21,6 +21,9 @@ const FILTERS = [...RANGE, "text", "before"];
 /** How often a range until now is drawn again though nothing happened, ms. */
 const TICK_MS = 5_000;
 
+/** After how long an answer is said to be on its way, ms. */
+const SLOW_MS = 700;
+
 /** @type {Page} */
 export const timelinePage = {
   tab: "/timeline",
@@ -34,7 +37,7 @@ export const timelinePage = {
       put(log, now.health.sentence);
       report.show(now.log);
     };
-    main.append(head("Timeline", about), view.range.element, view.figures, view.body, view.pager, report.element, log);
+    main.append(head("Timeline", about), view.range.element, view.reading, view.figures, view.body, view.pager, report.element, log);
     visit.stream.addEventListener("now", ({ detail }) => tell(detail), { signal: visit.signal });
     if (visit.stream.now) tell(visit.stream.now);
     view.start();
@@ -57,11 +60,24 @@ class View {
       filterField({ value: this.filters.text, placeholder: "Group", label: "Filter by group", changed: (text) => this.change({ text }), signal }),
     );
     this.live = false;
+    this.reading = h("p", { class: "small soft", role: "status", hidden: true }, "Reading this time from the history ...");
     this.load = loader({
-      ask: () => get("/api/lanes", { ...asked(this.filters), text: this.filters.text, before: this.filters.before }, { signal }),
+      ask: () => this.ask(),
       show: (page) => this.show(page),
       place: this.body,
     });
+  }
+
+  /** Ask for the page of the address; an old time is read from a file, which may take seconds. */
+  async ask() {
+    const { text, before } = this.filters;
+    const timer = setTimeout(() => (this.reading.hidden = false), SLOW_MS);
+    try {
+      return await get("/api/lanes", { ...asked(this.filters), text, before }, { signal: this.signal });
+    } finally {
+      clearTimeout(timer);
+      this.reading.hidden = true;
+    }
   }
 
   start() {
