@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import io
+import weakref
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,13 @@ from heartwheel.sources.explain.scan import Scanned
 from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
 from support.broker_logs import REAL
 from support.scripted_log import START_MS, lines_of, member, preparing, stable
+
+
+class Name(str):
+    """A name that can be watched: an ordinary text cannot."""
+
+    __slots__ = ("__weakref__",)
+
 
 NOW_MS = START_MS + 3_600_000
 
@@ -145,3 +154,15 @@ def test_the_oldest_are_dropped_and_the_store_says_from_when_on_it_knows() -> No
     marks = [mark for group in store.groups.values() for mark in group.marks]
     assert len(marks) <= 110
     assert min(mark.time_ms for mark in marks) == store.known_from_ms
+
+
+def test_what_was_dropped_is_held_by_nothing() -> None:
+    """Leaves wait for what corrects them, and a month has many members that left once under an id of their own."""
+    store, held = LaneStore(marks_max=100), weakref.WeakSet[Name]()
+    for number in range(2_000):
+        name = Name(f"m{number}")
+        held.add(name)
+        store.add(_event(Happened.LEFT, number, member_id=name))
+    del name
+    gc.collect()
+    assert len(held) <= 110

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from support.watching import watching
 
 pytestmark = pytest.mark.ui
 
+AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe.min.js.gz").read_bytes()).decode()
 HOSTILE = ["<img src=x onerror=alert(1)>", '"><script>alert(2)</script>', "קבוצה", "x" * 240, "a/b?c#d%2e", ".."]
 FAILS = "Member {} in group {} has failed, removing it from the group"
 
@@ -116,6 +118,18 @@ def test_keys_lead_everywhere(tab: Callable[..., Tab], real: SimpleNamespace) ->
             page.evaluate("document.activeElement.textContent.trim() || document.activeElement.ariaLabel || ''")
         )
     assert {"Whole log", "1 h", "Earlier", "Later", "search", "billing", "video-2"} <= reached
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_everybody_can_read_it(tab: Callable[..., Tab], real: SimpleNamespace, scheme: str) -> None:
+    """axe-core finds nothing serious: contrast, names of what can be used, roles."""
+    one = tab(real, color_scheme=scheme)
+    for path in ("/timeline", "/groups/deploys"):
+        page = one.open(path)
+        expect(page.locator(".lane-mark").first).to_be_visible()
+        page.evaluate(AXE)
+        found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        assert [each["id"] for each in found if each["impact"] in {"serious", "critical"}] == []
 
 
 @pytest.mark.parametrize("path", ["/timeline", "/groups/~.."])

@@ -43,7 +43,7 @@ class MarkKind(enum.Enum):
     STORM = enum.auto()
 
 
-class Mark(msgspec.Struct, kw_only=True, omit_defaults=True):
+class Mark(msgspec.Struct, kw_only=True):
     """One thing that happened in a group.
 
     Args:
@@ -150,6 +150,8 @@ class GroupMarks:
         """Remove older marks, and return how many those were."""
         gone = bisect_left(self.sorted(), time_ms, key=_time)
         del self.marks[:gone]
+        for member_id in [member_id for member_id, mark in self._left.items() if mark.time_ms < time_ms]:
+            del self._left[member_id]
         return gone
 
 
