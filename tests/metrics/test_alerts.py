@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 RULES = DOCKER / "prometheus" / "rules" / "heartwheel.yml"
 RULE_TESTS = DOCKER / "prometheus" / "tests" / "heartwheel_test.yml"
-DASHBOARD = DOCKER / "grafana" / "dashboards" / "heartwheel.json"
+DASHBOARDS = sorted((DOCKER / "grafana" / "dashboards").glob("*.json"))
 ALERTS = {
     "HeartwheelCanaryMissed": "canary-missed",
     "HeartwheelCanaryFalse": "canary-false",
@@ -33,6 +33,8 @@ ALERTS = {
     "HeartwheelGroupStorm": "group-storm",
     "HeartwheelGroupFlapping": "group-flapping",
     "HeartwheelGroupLatePolls": "group-late-polls",
+    "HeartwheelGroupLosesMembers": "group-loses-members",
+    "HeartwheelGroupLongRebalances": "group-long-rebalances",
     "HeartwheelWatcherBehind": "watcher-behind",
     "HeartwheelLogGaps": "log-gaps",
 }
@@ -52,15 +54,15 @@ def alerts() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-def panels() -> list[dict[str, Any]]:
-    """Read the panels of the Grafana dashboard that show something."""
-    return [panel for panel in json.loads(DASHBOARD.read_text(encoding="utf-8"))["panels"] if panel["type"] != "row"]
+def panels(file: Path) -> list[dict[str, Any]]:
+    """Read the panels of a Grafana dashboard that show something."""
+    return [panel for panel in json.loads(file.read_text(encoding="utf-8"))["panels"] if panel["type"] != "row"]
 
 
 def queries() -> Iterator[str]:
-    """List every query of the alerts and of the dashboard."""
+    """List every query of the alerts and of the dashboards."""
     yield from (rule["expr"] for rule in alerts())
-    yield from (target["expr"] for panel in panels() for target in panel["targets"])
+    yield from (target["expr"] for file in DASHBOARDS for panel in panels(file) for target in panel["targets"])
 
 
 @pytest.mark.parametrize("query", sorted(set(queries())))
@@ -132,8 +134,8 @@ def test_promtool_finds_nothing(arguments: tuple[str, ...]) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_promtool_reads_every_query_of_the_dashboard(tmp_path: Path) -> None:
-    """The queries of the Grafana dashboard are PromQL, once Grafana has put its interval in."""
+def test_promtool_reads_every_query_of_the_dashboards(tmp_path: Path) -> None:
+    """The queries of the Grafana dashboards are PromQL, once Grafana has put its interval in."""
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed; it is in Debian's package prometheus")
@@ -147,9 +149,25 @@ def test_promtool_reads_every_query_of_the_dashboard(tmp_path: Path) -> None:
     assert run.returncode == 0, run.stdout + run.stderr
 
 
-def test_panels_explain_themselves() -> None:
+def test_a_dashboard_can_be_imported_beside_any_prometheus() -> None:
+    """The one about groups asks the data source that is chosen in it; its list of groups is of a metric that exists."""
+    page = json.loads(DASHBOARDS[0].read_text(encoding="utf-8"))
+    source, group = page["templating"]["list"]
+    assert (source["type"], source["query"]) == ("datasource", "prometheus")
+    chosen = {"type": "prometheus", "uid": f"${{{source['name']}}}"}
+    asking = [group, *page["panels"], *(target for panel in page["panels"] for target in panel["targets"])]
+    assert all(each["datasource"] == chosen for each in asking)
+    (metric, label) = re.fullmatch(r"label_values\((\w+), (\w+)\)", group["definition"]).groups()  # type: ignore[union-attr]
+    assert group["query"]["query"] == group["definition"]
+    assert label in LABELS[metric]
+    uids = [json.loads(file.read_text(encoding="utf-8"))["uid"] for file in DASHBOARDS]
+    assert len(set(uids)) == len(uids) > 1
+
+
+@pytest.mark.parametrize("file", DASHBOARDS, ids=lambda file: file.stem)
+def test_panels_explain_themselves(file: Path) -> None:
     """Every panel has a title of its own, a unit and a sentence; none lies over another."""
-    shown = panels()
+    shown = panels(file)
     assert len({panel["title"] for panel in shown}) == len({panel["id"] for panel in shown}) == len(shown)
     assert all(panel["description"].endswith(".") and panel["fieldConfig"]["defaults"]["unit"] for panel in shown)
     cells = [

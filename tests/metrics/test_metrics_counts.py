@@ -46,6 +46,8 @@ def test_p3_a_verdict_counts_once() -> None:
     assert value(of, "heartwheel_rebalances_total", cause="member_expired") == 1
     assert value(of, "heartwheel_group_rebalances_total", group="orders") == 1
     assert value(of, "heartwheel_rebalance_duration_seconds_count") == 1
+    seconds = value(of, "heartwheel_group_rebalance_seconds_total", group="orders")
+    assert seconds == value(of, "heartwheel_rebalance_duration_seconds_sum") != 0
 
 
 def test_failures_are_counted_by_their_reason() -> None:

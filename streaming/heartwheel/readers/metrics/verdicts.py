@@ -67,6 +67,7 @@ class VerdictCounters:
         )
         self._rebalances = counter(about_verdicts.REBALANCES, registry, values=Cause)
         self._group_rebalances = counter(about_verdicts.GROUP_REBALANCES, registry)
+        self._group_seconds = counter(about_verdicts.GROUP_REBALANCE_SECONDS, registry)
         self._durations = histogram(about_verdicts.REBALANCE_DURATION, registry, buckets=REBALANCE_BUCKETS_S)
 
     def apply(self, rows: Sequence[TopicRow]) -> None:
@@ -98,3 +99,4 @@ class VerdictCounters:
             self._group_rebalances.labels(self._labels[row.group_id]).inc()
         elif row.type == TRIGGER_TYPES[Kind.REBALANCE_COMPLETED] and row.duration_ms is not None:
             self._durations.observe(row.duration_ms / 1000)
+            self._group_seconds.labels(self._labels[row.group_id]).inc(row.duration_ms / 1000)

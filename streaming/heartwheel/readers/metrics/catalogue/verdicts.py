@@ -40,6 +40,12 @@ GROUP_REBALANCES: Final = Metric(
     "Rebalances that were triggered, by group; groups beyond metrics.groups_max share the label other.",
     ("group",),
 )
+GROUP_REBALANCE_SECONDS: Final = Metric(
+    "heartwheel_group_rebalance_seconds_total",
+    MetricKind.COUNTER,
+    "How long completed rebalances took together, by group; groups beyond metrics.groups_max share the label other.",
+    ("group",),
+)
 REBALANCE_DURATION: Final = Metric(
     "heartwheel_rebalance_duration_seconds",
     MetricKind.HISTOGRAM,
