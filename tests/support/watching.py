@@ -1,4 +1,4 @@
-"""A watcher of logs, in this process or as a command."""
+"""A watcher of logs, in this process or in one of its own, and a receiver of its messages."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 
 from heartwheel.base.worker import Worker
-from heartwheel.readers.notify.delivery import DeliveryResult
+from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.readers.notify.message import Message
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.local_zone import LocalZone
@@ -46,3 +47,24 @@ def running_watch(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[
             yield process, process.stdout.readline().strip()
         finally:
             process.kill()
+
+
+class Receiver:
+    """Takes every message."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def __call__(self, message: Message) -> DeliveryResult:
+        """Take a message."""
+        self.messages.append(msgspec.json.decode(message.body))
+        return DeliveryResult(DeliveryStatus.DELIVERED)
+
+    @property
+    def told(self) -> dict[str, list[str]]:
+        """The steps that were told of each group."""
+        found: dict[str, list[str]] = {}
+        for message in self.messages:
+            for each in message["incidents"]:
+                found.setdefault(each["group_id"], []).append(each["step"])
+        return found

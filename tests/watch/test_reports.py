@@ -5,15 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
-import msgspec
 import pytest
 
 from heartwheel.readers.live.topic_rows import TopicRow
-from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
-from heartwheel.readers.notify.message import Message
 from heartwheel.sources.explain import shown
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.watched_logs import WatchedLogs
@@ -21,31 +17,10 @@ from heartwheel.wire.explained import ExplainedEvent
 from support.job import wait_for
 from support.scripted_log import START_MS, lines_of, member, preparing, stable
 from support.stepping import Stepping
-from support.watching import watching
+from support.watching import Receiver, watching
 
 NOTIFY = {"notify": {"gather": "0ms", "min_interval": "0ms"}}
 FAILS = "Member {} in group {} has failed, removing it from the group"
-
-
-class Receiver:
-    """Takes every message."""
-
-    def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
-
-    def __call__(self, message: Message) -> DeliveryResult:
-        """Take a message."""
-        self.messages.append(msgspec.json.decode(message.body))
-        return DeliveryResult(DeliveryStatus.DELIVERED)
-
-    @property
-    def told(self) -> dict[str, list[str]]:
-        """The steps that were told of each group."""
-        found: dict[str, list[str]] = {}
-        for message in self.messages:
-            for each in message["incidents"]:
-                found.setdefault(each["group_id"], []).append(each["step"])
-        return found
 
 
 def since() -> float:

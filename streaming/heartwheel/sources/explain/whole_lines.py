@@ -53,9 +53,9 @@ class WholeLines:
         return block
 
     def end(self) -> bytes:
-        """Return the last line, which has no end."""
+        """Return the last line, which has no end; what is added next is of another file."""
         last = b"".join(self._begun)
-        self._begun, self._begun_bytes = [], 0
+        self._begun, self._begun_bytes, self._skips = [], 0, False
         return last
 
     def _begin(self, data: bytes) -> None:
