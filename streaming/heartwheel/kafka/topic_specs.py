@@ -48,37 +48,25 @@ class TopicSpec(msgspec.Struct, frozen=True):
     Args:
         partitions: how many it is created with; an existing one may have another number.
         settings: topic settings it is created with; `VERIFIED_SETTINGS` of them must hold for an existing one.
-        replication_factor: how many replicas it is created with; -1 leaves that to the cluster.
     """
 
     name: str
     partitions: int
     settings: Mapping[str, str]
-    replication_factor: int = -1
 
 
 def engine_topics(
-    names: TopicNames | None = None,
-    *,
-    heartbeat_partitions: int = 4,
-    output_partitions: int = 4,
-    heartbeat_retention_ms: int = 12 * _HOUR_MS,
-    output_retention_ms: int = 7 * _DAY_MS,
-    replication_factor: int = -1,
+    names: TopicNames | None = None, *, heartbeat_partitions: int = 4, output_partitions: int = 4
 ) -> list[TopicSpec]:
     """Describe the six topics of an engine.
 
     All take the broker's append time: it is the one clock that decides. The retention of heartbeats bounds how long the
     engine may stand still and still catch up with everything that was sent meanwhile.
-
-    Args:
-        output_retention_ms: how long expirations, triggers and rejects are kept, ms.
-        replication_factor: replicas of each; -1 leaves that to the cluster.
     """
     names = names or TopicNames()
     # Retention drops whole closed segments, so segments are cut well before a topic is as old as its retention.
-    beats = _kept(heartbeat_retention_ms) | {"segment.bytes": str(128 * _MIB), COMPRESSION: UNPACKED}
-    outputs = _kept(output_retention_ms)
+    beats = _kept(12 * _HOUR_MS) | {"segment.bytes": str(128 * _MIB), COMPRESSION: UNPACKED}
+    outputs = _kept(7 * _DAY_MS)
     # One small row a shard a second: without these a log of the last day would be read to learn the latest rows.
     status = {
         CLEANUP_POLICY: "compact",
@@ -96,7 +84,7 @@ def engine_topics(
         (names.job, 1, status),
     ]
     return [
-        TopicSpec(name, partitions, {TIMESTAMP_TYPE: "LogAppendTime"} | settings, replication_factor)
+        TopicSpec(name, partitions, {TIMESTAMP_TYPE: "LogAppendTime"} | settings)
         for name, partitions, settings in shapes
     ]
 
@@ -107,20 +95,17 @@ def operations_topics(
     rejects: str = "heartbeat-rejects",
     *,
     partitions: int = 4,
-    retention_ms: int = 7 * _DAY_MS,
-    replication_factor: int = -1,
 ) -> list[TopicSpec]:
     """Describe the topics of the job of delayed operations; the rejects topic is that of the engine.
 
     Args:
         rejects: what the topic of records that could not be used is called.
         partitions: partitions of requests and outcomes.
-        replication_factor: replicas of each; -1 leaves that to the cluster.
     """
-    settings = {TIMESTAMP_TYPE: "LogAppendTime"} | _kept(retention_ms)
+    settings = {TIMESTAMP_TYPE: "LogAppendTime"} | _kept(7 * _DAY_MS)
     read = settings | {COMPRESSION: UNPACKED}
     shapes = ((requests, partitions, read), (outcomes, partitions, settings), (rejects, 1, settings))
-    return [TopicSpec(name, count, shape, replication_factor) for name, count, shape in shapes]
+    return [TopicSpec(name, count, shape) for name, count, shape in shapes]
 
 
 def _kept(retention_ms: int) -> dict[str, str]:

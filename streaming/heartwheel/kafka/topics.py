@@ -174,7 +174,7 @@ def _advice(specs: Sequence[TopicSpec], states: Mapping[str, TopicState]) -> lis
 def _create(admin: Any, spec: TopicSpec) -> None:
     options = {
         "num_partitions": spec.partitions,
-        "replication_factor": spec.replication_factor,
+        "replication_factor": -1,  # the cluster's
         "configs": dict(spec.settings),
     }
     give_up_s = time.monotonic() + _FENCED_MAX_S

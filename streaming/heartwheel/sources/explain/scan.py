@@ -32,21 +32,15 @@ _CRI_END: Final = re.compile(rb"^\S+ (?:stdout|stderr) [PF] ")
 
 
 def scan(
-    stream: OpenedLog,
-    reader: FactReader,
-    scanned: Scanned,
-    progress: Callable[[int], None] | None = None,
-    *,
-    first_line: int = 1,
+    stream: OpenedLog, reader: FactReader, scanned: Scanned, progress: Callable[[int], None] | None = None
 ) -> Iterator[Fact]:
     """Yield the facts of a log, from its current position to its end.
 
     Args:
         scanned: where to count.
         progress: called with the number of bytes read.
-        first_line: the number of the line at the current position.
     """
-    lines, held = WholeLines(), HeldLines(reader, scanned, first_line=first_line)
+    lines, held = WholeLines(), HeldLines(reader, scanned)
     while True:
         data = stream.read(BLOCK_BYTES)
         scanned.bytes += len(data)

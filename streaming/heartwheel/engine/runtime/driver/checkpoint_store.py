@@ -63,7 +63,8 @@ class CheckpointStore(Protocol):
         Raises:
             OSError: it cannot be read.
         """
-        ...
+        number = self.highest(folder)
+        return self.read(f"{folder}/{number}") if number is not None else None
 
     def is_empty(self) -> bool:
         """Return whether nothing is there, the location itself included."""
@@ -81,7 +82,7 @@ def open_store(location: str, spark: SparkSession | None) -> CheckpointStore | N
     return _Address(location, spark) if spark is not None else None
 
 
-class _Folder:
+class _Folder(CheckpointStore):
     def __init__(self, location: str) -> None:
         self._folder = folder_of(location)
 
@@ -112,15 +113,11 @@ class _Folder:
         name = _highest(file.name for file in root.iterdir()) if root.is_dir() else None
         return int(name) if name is not None else None
 
-    def newest(self, folder: str) -> bytes | None:
-        number = self.highest(folder)
-        return self.read(f"{folder}/{number}") if number is not None else None
-
     def is_empty(self) -> bool:
         return not (self._folder.is_dir() and any(self._folder.iterdir()))
 
 
-class _Address:
+class _Address(CheckpointStore):
     """Reach a location through Hadoop's file systems, inside Spark's JVM."""
 
     def __init__(self, location: str, spark: SparkSession) -> None:
@@ -184,10 +181,6 @@ class _Address:
         except Py4JJavaError as error:
             raise _os_error(error) from error
         return int(name) if name is not None else None
-
-    def newest(self, folder: str) -> bytes | None:
-        number = self.highest(folder)
-        return self.read(f"{folder}/{number}") if number is not None else None
 
     def is_empty(self) -> bool:
         try:

@@ -14,12 +14,12 @@ _UINT32: Final = 0xFFFFFFFF
 _SPARK_SEED: Final = 42
 
 
-def murmur3_int(value: int, seed: int = _SPARK_SEED) -> int:
+def murmur3_int(value: int) -> int:
     """Hash a 32-bit integer as Spark's `hash` function does (`Murmur3_x86_32.hashInt`), as a signed 32-bit integer."""
     k = (value & _UINT32) * 0xCC9E2D51 & _UINT32
     k = (k << 15 | k >> 17) & _UINT32
     k = k * 0x1B873593 & _UINT32
-    h = seed ^ k
+    h = _SPARK_SEED ^ k
     h = (h << 13 | h >> 19) & _UINT32
     h = h * 5 + 0xE6546B64 & _UINT32
     h ^= 4  # length in bytes
