@@ -135,6 +135,8 @@ def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], s
                 assert process.poll() is None, (tmp_path / "log").read_text()[-5000:]
                 return [json.loads(record.value or b"") for record in read_topic(bootstrap, output)]
 
+            # Each wait has a patience of its own: on a busy machine Spark alone needs most of one to start.
+            wait_for(lambda: "MicroBatchExecution: Starting" in (tmp_path / "log").read_text(), "the query to start")
             wait_for(lambda: len(gone()) == 2, "two devices that are gone")
             rows = {row["device"]: row for row in gone()}
         finally:
