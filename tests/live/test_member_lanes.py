@@ -144,6 +144,19 @@ def test_a_rebalance_that_runs_and_ends_is_one() -> None:
     assert (row.started_ms, row.ended_ms, row.blocked_by) == (1_000, 60_000, ["slow"])
 
 
+def test_a_storm_is_in_each_time_that_it_reaches_into() -> None:
+    """Also in one that begins after the storm did; and it grows while its event does."""
+    store = LaneStore()
+    storm = _event(Happened.STORM, 5_000, started_ms=1_000, duration_ms=4_000, member_count=5)
+    store.add(storm)
+    for number in range(1, 12):
+        store.add(_event(Happened.REBALANCE, 1_000 * number + 100, started_ms=1_000 * number))
+    assert page_of(store, since_ms=6_000).storms == 0
+    storm.duration_ms, storm.member_count = 9_000, 10
+    later = page_of(store, since_ms=6_000)
+    assert (later.storms, later.groups[0].storms[0].from_ms, later.groups[0].storms[0].to_ms) == (1, 1_000, 10_000)
+
+
 def test_the_oldest_are_dropped_and_the_store_says_from_when_on_it_knows() -> None:
     """In memory that does not grow, whatever happens and in however many groups."""
     store = LaneStore(marks_max=100)

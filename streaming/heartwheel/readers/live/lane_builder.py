@@ -14,7 +14,7 @@ from heartwheel.readers.live.lane_documents import (
     LaneStorm,
     MemberLane,
 )
-from heartwheel.readers.live.lane_store import GroupMarks, Mark, MarkKind
+from heartwheel.readers.live.lane_store import GroupMarks, Mark, MarkKind, storm_end_ms
 
 REBALANCES_MAX: Final = 300
 """Most rebalances of a group that are drawn, the newest."""
@@ -143,7 +143,7 @@ def group_lanes(
         removals_count=len(removed),
         rebalances_count=len(rebalances),
         rebalancing_ms=sum(mark.time_ms - mark.started_ms for mark in rebalances if mark.started_ms is not None),
-        storms=[_storm(mark, to_ms) for mark in marks if mark.kind is MarkKind.STORM],
+        storms=[_storm(mark, to_ms) for mark in group.storms(from_ms, to_ms)],
         lanes=[_lane(each, from_ms) for each in seen[:lanes_max]],
         lanes_left_out=max(0, len(seen) - lanes_max),
         rebalances=[_rebalance(mark) for mark in rebalances[-REBALANCES_MAX:]],
@@ -181,10 +181,8 @@ def _rebalance(mark: Mark) -> LaneRebalance:
 
 
 def _storm(mark: Mark, to_ms: int) -> LaneStorm:
-    event = mark.storm
-    assert event is not None  # noqa: S101 - marks of storms have one
-    end_ms = mark.time_ms + (event.duration_ms or 0)
-    return LaneStorm(from_ms=mark.time_ms, to_ms=min(end_ms, to_ms), count=event.member_count or 0)
+    count = mark.storm.member_count if mark.storm is not None else None
+    return LaneStorm(from_ms=mark.time_ms, to_ms=min(storm_end_ms(mark), to_ms), count=count or 0)
 
 
 def _removal(mark: Mark, lanes: _Lanes, back_ms: int | None) -> LaneRemoval:

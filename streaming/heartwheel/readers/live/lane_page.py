@@ -103,9 +103,9 @@ class _Slots:
         self._from_ms, self.slot_ms = from_ms, max(1, to_ms - from_ms) / SLOTS
         self._removals, self._rebalances = [0] * SLOTS, [0] * SLOTS
 
-    def add(self, group_id: str, marks: Sequence[Mark]) -> _Found:
+    def add(self, group_id: str, marks: Sequence[Mark], storms: int) -> _Found:
         """Add a group; one pass, because it is that of all groups at each request."""
-        removals = storms = lost_ms = rebalances = 0
+        removals = lost_ms = rebalances = 0
         from_ms, slot_ms = self._from_ms, self.slot_ms
         for mark in marks:
             kind = mark.kind
@@ -116,8 +116,6 @@ class _Slots:
                 rebalances += 1
                 self._rebalances[int((mark.time_ms - from_ms) / slot_ms)] += 1
                 lost_ms += 0 if mark.started_ms is None else mark.time_ms - mark.started_ms
-            elif kind is MarkKind.STORM:
-                storms += 1
         return _Found(-removals, -storms, -lost_ms, -rebalances, group_id)
 
     def filled(self) -> list[LaneSlot]:
@@ -186,12 +184,14 @@ def _period(source: LaneSource, wanted: LaneFilter, now_ms: int) -> tuple[int, i
     return min(from_ms, to_ms - 1), to_ms
 
 
-def _matching(store: LaneStore, wanted: LaneFilter, from_ms: int, to_ms: int) -> Iterator[tuple[str, Sequence[Mark]]]:
-    """Yield the groups that are wanted, with their marks of the time."""
+def _matching(
+    store: LaneStore, wanted: LaneFilter, from_ms: int, to_ms: int
+) -> Iterator[tuple[str, Sequence[Mark], int]]:
+    """Yield the groups that are wanted, with their marks of the time, and the number of their storms."""
     text = wanted.text.casefold()
     for group_id, group in store.groups.items():
         if (wanted.group and group_id != wanted.group) or (text and text not in group_id.casefold()):
             continue
         marks = group.between(from_ms, to_ms)
         if marks or wanted.group:
-            yield group_id, marks
+            yield group_id, marks, len(group.storms(from_ms, to_ms))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import threading
 from bisect import bisect_left
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -18,6 +18,7 @@ MARKS_MAX: Final = 50_000
 
 _DROP_SHARE: Final = 10
 _LEFT_MAX: Final = 1_000
+_STORMS_MAX: Final = 50
 
 
 class MemberJoined(NamedTuple):
@@ -102,6 +103,7 @@ class GroupMarks:
         self.marks: list[Mark] = []
         self._open: Mark | None = None
         self._left: OrderedDict[str, Mark] = OrderedDict()
+        self._storms: deque[Mark] = deque(maxlen=_STORMS_MAX)
         self._is_sorted = True
 
     def add(self, mark: Mark) -> int:
@@ -111,6 +113,9 @@ class GroupMarks:
             if before is not None and before.started_ms == mark.started_ms:
                 self._open = self._become(before, mark)
                 return 0
+        elif mark.kind is MarkKind.STORM:
+            self._storms.append(mark)  # it has a length that grows, so it is found by its end too
+            return 0
         elif mark.kind is MarkKind.LEFT:
             self._left[mark.member_id] = mark
             if len(self._left) > _LEFT_MAX:
@@ -146,12 +151,18 @@ class GroupMarks:
             return marks
         return marks[bisect_left(marks, from_ms, key=_time) : bisect_left(marks, to_ms, key=_time)]
 
+    def storms(self, from_ms: int, to_ms: int) -> list[Mark]:
+        """Return the storms of which some part is in a time, also if they began before it."""
+        return [mark for mark in self._storms if mark.time_ms < to_ms and storm_end_ms(mark) >= from_ms]
+
     def drop_before(self, time_ms: int) -> int:
         """Remove older marks, and return how many those were."""
         gone = bisect_left(self.sorted(), time_ms, key=_time)
         del self.marks[:gone]
         for member_id in [member_id for member_id, mark in self._left.items() if mark.time_ms < time_ms]:
             del self._left[member_id]
+        while self._storms and storm_end_ms(self._storms[0]) < time_ms:
+            self._storms.popleft()
         return gone
 
 
@@ -230,6 +241,12 @@ class LaneStore:
             self._size -= group.drop_before(self.known_from_ms)
             if not group.marks:
                 del self.groups[group_id]
+
+
+def storm_end_ms(mark: Mark) -> int:
+    """Return when the newest rebalance of a storm began, epoch ms."""
+    assert mark.storm is not None  # noqa: S101 - marks of storms have one
+    return mark.time_ms + (mark.storm.duration_ms or 0)
 
 
 def _time(mark: Mark) -> int:
