@@ -14,6 +14,9 @@ const STEPS = [
 /** Most round moments on a line. */
 const TICKS = 6;
 
+/** Up to where the time of a round moment has room beside it, %. */
+const LABELLED = 94;
+
 export class TimeScale {
   /**
    * @param {number} from epoch ms
@@ -55,7 +58,7 @@ export class TimeScale {
   /** Draw the round moments with their times. */
   axis() {
     const element = h("div", { class: "lane-axis", "aria-hidden": "true" });
-    for (const ms of this.ticks) {
+    for (const ms of this.ticks.filter((each) => this.at(each) <= LABELLED)) {
       const label = h("span", { title: utc(ms) }, this.label(ms));
       label.style.left = `${this.at(ms).toFixed(3)}%`;
       element.append(label);
