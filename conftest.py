@@ -40,6 +40,8 @@ LONGEST = (
     "tests/gateway/test_gateway.py",
     "tests/security/test_secured_kafka.py",
     "tests/beats/test_beat_command.py",
+    "tests/watch/test_kubernetes.py",
+    "tests/watch/test_docker.py",
     "tests/dashboard/test_dashboard_limits.py",
     "tests/chart/test_chart_commands.py",
 )

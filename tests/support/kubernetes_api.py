@@ -149,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._watch(at.path, query)
         elif at.path in self.server.objects:
             self._list(at.path, query)
+        elif at.path.removeprefix(f"{PODS}/") in self.server.pods:
+            self._json(200, self.server.pods[at.path.removeprefix(f"{PODS}/")])
         elif at.path.startswith(f"{PODS}/") and at.path.endswith("/log"):
             self._log_of(at.path.split("/")[-2], at.path, query)
         else:

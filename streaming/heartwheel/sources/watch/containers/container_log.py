@@ -25,6 +25,7 @@ _PAUSE_S: Final = 0.25
 _PAUSE_S_MAX: Final = 10.0
 _CLOSE_S: Final = 5.0
 _WARN_EVERY_S: Final = 60.0
+_NOT_FOUND: Final = 404
 
 _log = logging.getLogger(__name__)
 
@@ -64,12 +65,13 @@ class Containers(Protocol):
         ...
 
     def entries(
-        self, name: str, since_s: int, *, previous: bool, follow: bool
+        self, name: str, container: str, since_s: int, *, previous: bool, follow: bool
     ) -> AbstractContextManager[Iterator[list[bytes]]]:
         """Read a log.
 
         Args:
             name: of the log.
+            container: the id of the container whose log it must be.
             since_s: from when on, epoch s; 0 for all.
             previous: whether that of the container before the present one.
             follow: whether to wait for more.
@@ -78,7 +80,7 @@ class Containers(Protocol):
             Entries as they come, each with its time before it, whole lines unless the container's runtime has cut them.
 
         Raises:
-            ApiError: it cannot be read, or the connection broke.
+            ApiError: it cannot be read, or the connection broke; 404 if the name stands for another container by now.
         """
         ...
 
@@ -234,7 +236,8 @@ class _Receiver(Worker):
                 self._pause_s = max(self._pause_s, _PAUSE_S)
                 self._turn()
             except ApiError as error:
-                self._is_whole = False
+                # A pod that is gone just after its log has ended as it should: that end was the last.
+                self._is_whole = self._is_whole and error.status == _NOT_FOUND
                 if not self.stopping and not error.is_idle:
                     self._rare.warning("%s: %s; it is read on when that is over (%d times)", self._log.name, error)
                     self._pause_s = min(2 * self._pause_s, _PAUSE_S_MAX)
@@ -266,11 +269,13 @@ class _Receiver(Worker):
     def _receive(self, *, is_running: bool, previous: bool) -> None:
         if self._is_over and not is_running:
             return
-        self._is_whole = self._is_over = False
+        self._is_over = False
         follow = is_running and self.is_caught_up
         self._read.begin()
         before = self._read.newest_ns, self._read.entries
-        with self._containers.entries(self._log.name, self._read.since_s, previous=previous, follow=follow) as parts:
+        wanted = self._log.name, self.container, self._read.since_s
+        with self._containers.entries(*wanted, previous=previous, follow=follow) as parts:
+            self._is_whole = False
             for part in parts:
                 self._take(part)
                 if self.stopping:

@@ -89,21 +89,21 @@ class DockerContainers:
         return None if found is None else PresentContainer(found.id, "", found.is_running)
 
     @contextlib.contextmanager
-    def entries(self, name: str, since_s: int, *, previous: bool, follow: bool) -> Iterator[Iterator[list[bytes]]]:
-        """Read the log of a container: see `Containers`. The engine has none of the container before."""
+    def entries(
+        self, name: str, container: str, since_s: int, *, previous: bool, follow: bool
+    ) -> Iterator[Iterator[list[bytes]]]:
+        """Read the log of a container: see `Containers`. It goes by its id, and there is none of one before."""
         assert not previous  # noqa: S101 - `present` names none
-        with self._lock:
-            found = self._found.get(name)
-        if found is None:
-            raise ApiError(f"{name} is gone")
-        if found.id not in self._has_terminal:
-            config = self._api.json(f"/containers/{found.id}/json").get("Config") or {}
-            self._has_terminal[found.id] = bool(config.get("Tty"))
+        if self.present(name) is None:
+            raise ApiError(f"{name} is gone", status=404, is_idle=True)
+        if container not in self._has_terminal:
+            config = self._api.json(f"/containers/{container}/json").get("Config") or {}
+            self._has_terminal[container] = bool(config.get("Tty"))
         wanted = {"stdout": "1", "stderr": "1", "timestamps": "1", "follow": "1" if follow else "0"}
         if since_s:
             wanted["since"] = str(since_s)
-        with self._api.stream(f"/containers/{found.id}/logs", **wanted) as response:
-            yield lines_of(response) if self._has_terminal[found.id] else frames_of(response)
+        with self._api.stream(f"/containers/{container}/logs", **wanted) as response:
+            yield lines_of(response) if self._has_terminal[container] else frames_of(response)
 
     def _work(self) -> None:
         while not self._worker.wait(self._look_every_s):

@@ -20,6 +20,7 @@ from heartwheel.sources.watch.containers.object_watch import DELETED, ObjectWatc
 MOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod has the token and the authority of its service account."""
 
+_NOT_FOUND: Final = 404
 _RIGHTS: Final = "its service account needs get, list and watch of pods, and get of pods/log, in this namespace"
 _HINTS: Final = {
     401: "its token is not valid, or expired: is the mounted one read?",
@@ -94,19 +95,17 @@ class Pods:
         """Return the container of a pod; `None` if there is no such pod."""
         with self._lock:
             pod = self._pods.get(name.rpartition("/")[2])
-        if pod is None:
-            return None
-        container = _container_of(pod)
-        statuses = _list_of(pod, "status", "containerStatuses")
-        status: Mapping[str, Any] = next((each for each in statuses if each["name"] == container), {})
-        last = status.get("lastState", {}).get("terminated") or {}
-        now = status.get("containerID", "")
-        running = "running" in status.get("state", {})
-        return PresentContainer(now, last.get("containerID", "") if last.get("containerID") != now else "", running)
+        return None if pod is None else _present(pod)
 
     @contextlib.contextmanager
-    def entries(self, name: str, since_s: int, *, previous: bool, follow: bool) -> Iterator[Iterator[list[bytes]]]:
-        """Read the log of a pod: see `Containers`."""
+    def entries(
+        self, name: str, container: str, since_s: int, *, previous: bool, follow: bool
+    ) -> Iterator[Iterator[list[bytes]]]:
+        """Read the log of a pod: see `Containers`.
+
+        A log is asked for by the name of its pod, which may stand for another container than the one that was seen
+        last. So the pod is asked for once the answer has begun: an id that is still the wanted one was it before.
+        """
         pod_name = name.rpartition("/")[2]
         with self._lock:
             pod = self._pods.get(pod_name, {})
@@ -115,6 +114,9 @@ class Pods:
             params["sinceTime"] = f"{datetime.fromtimestamp(since_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
         params |= {word: "true" for word, is_wanted in (("previous", previous), ("follow", follow)) if is_wanted}
         with self._api.stream(f"{self._path}/{pod_name}/log", **params) as response:
+            now = _present(self._api.json(f"{self._path}/{pod_name}"))
+            if container != (now.previous_id if previous else now.id):
+                raise ApiError(f"{name} has another container by now", status=_NOT_FOUND, is_idle=True)
             yield lines_of(response)
 
 
@@ -142,6 +144,17 @@ def api_of_cluster(url: str, mount: Path = MOUNT, environ: Mapping[str, str] = o
     except (OSError, ssl.SSLError) as error:
         raise HeartwheelError(f"{authority} cannot be used: {error}", hint="set watch.kubernetes_mount") from None
     return HttpApi(url, token_file=token if secure and token.is_file() else None, verify=verify, hints=_HINTS)
+
+
+def _present(pod: Mapping[str, Any]) -> PresentContainer:
+    """Return what a pod says of its container."""
+    container = _container_of(pod)
+    statuses = _list_of(pod, "status", "containerStatuses")
+    status: Mapping[str, Any] = next((each for each in statuses if each["name"] == container), {})
+    last = status.get("lastState", {}).get("terminated") or {}
+    now = status.get("containerID", "")
+    running = "running" in status.get("state", {})
+    return PresentContainer(now, last.get("containerID", "") if last.get("containerID") != now else "", running)
 
 
 def _container_of(pod: Mapping[str, Any]) -> str:
