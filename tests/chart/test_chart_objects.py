@@ -155,7 +155,7 @@ def test_containers_can_do_little(values: dict[str, Any]) -> None:
 def test_where_they_write_is_mounted(values: dict[str, Any]) -> None:
     """Every mount has a volume, every volume its claim, and what Spark and the notifier write lies on one."""
     objects = rendered(values)
-    claims = of_kind(objects, "PersistentVolumeClaim").keys() | {"kept"}
+    claims = of_kind(objects, "PersistentVolumeClaim").keys() | {"kept", "broker-logs"}
     cache = re.findall(r"HEARTWHEEL_CACHE=(\S+)", " ".join(step.value for step in stages()["job"]))[0]
     for name, pod in pods_of(objects).items():
         assert pod.mounts.keys() <= pod.volumes.keys()

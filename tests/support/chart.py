@@ -26,6 +26,13 @@ DASHBOARD: Values = {
 }
 GATEWAY: Values = {"gateway": {"enabled": True, "accessSecret": "worker-tokens"}}
 NOTIFIER: Values = {"notifier": {"enabled": True, "webhookSecret": "chat"}}
+WATCHER: Values = {
+    "watcher": {
+        "enabled": True,
+        "logs": {"claim": "broker-logs", "files": ["kafka-0/server.log", "kafka-1/server.log"]},
+        "login": {"tokenSecret": "watcher-token"},
+    }
+}
 JOB: Values = {"job": {"enabled": True}}
 COMPONENTS: dict[str, Values] = {"dashboard": DASHBOARD, "gateway": GATEWAY, "notifier": NOTIFIER, "job": JOB}
 ALL = DASHBOARD | GATEWAY | NOTIFIER | JOB
@@ -65,6 +72,10 @@ VALUES: dict[str, Values] = {
     "all": ALL,
     "secured": SECURED,
     "certificates": merged(ALL, STRIMZI, MTLS),
+    "watcher": WATCHER,
+    "watcher with messages": merged(
+        WATCHER, MONITORED, {"watcher": {"webhookSecret": "chat", "state": {"claim": "kept"}}}
+    ),
     "topics": {"strimzi": {"topics": True}},
     "proxy": {
         "dashboard": {"enabled": True, "login": {"trustedProxies": "10.0.0.0/8", "userHeader": "X-Forwarded-User"}}

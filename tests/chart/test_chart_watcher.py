@@ -1,0 +1,62 @@
+"""The watcher of the chart: it runs `heartwheel watch` on a volume of logs, with a history, a login and messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import typer.main
+
+from heartwheel.front.cli.app import app
+from support.chart import VALUES, WATCHER, merged, of_kind, refusal, rendered
+
+
+def container(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the container of the watcher."""
+    (deployment,) = of_kind(rendered(values), "Deployment").values()
+    assert deployment["spec"]["replicas"] == 1
+    assert deployment["spec"]["strategy"] == {"type": "Recreate"}
+    found: dict[str, Any] = deployment["spec"]["template"]["spec"]["containers"][0]
+    return found
+
+
+def test_it_runs_the_command_on_the_logs_of_all_brokers() -> None:
+    """Words that the command has, the files below a mount that is only read, and the history on a claim."""
+    found = container(WATCHER)
+    command, *words = found["args"]
+    assert command == "watch"
+    assert words[:2] == ["/var/log/brokers/kafka-0/server.log", "/var/log/brokers/kafka-1/server.log"]
+    known = {word for each in typer.main.get_command(app).commands["watch"].params for word in each.opts}  # type: ignore[attr-defined]
+    assert {word for word in words if word.startswith("--")} <= known
+    mounts = {each["mountPath"]: each for each in found["volumeMounts"]}
+    assert mounts["/var/log/brokers"]["readOnly"]
+    assert words[words.index("--history") + 1].startswith("/var/lib/heartwheel/")
+    assert "/var/lib/heartwheel" in mounts
+    assert of_kind(rendered(WATCHER), "PersistentVolumeClaim").keys() == {"heartwheel-watcher"}
+
+
+def test_it_posts_and_is_read_where_that_is_asked_for() -> None:
+    """The webhook's secrets by file, a way out of the cluster for them, and a monitor with the token."""
+    values = VALUES["watcher with messages"]
+    env = {each["name"]: each["value"] for each in container(values)["env"]}
+    assert env["HEARTWHEEL_NOTIFY__URL"] == "file:/run/secrets/webhook/url"
+    objects = rendered(values)
+    assert "heartwheel-watcher-webhook" in of_kind(objects, "NetworkPolicy")
+    assert "heartwheel-watcher-webhook" not in of_kind(rendered(WATCHER), "NetworkPolicy")
+    (monitor,) = of_kind(objects, "ServiceMonitor").values()
+    assert monitor["spec"]["endpoints"][0]["authorization"]["credentials"]["name"] == "watcher-token"
+    assert of_kind(objects, "PersistentVolumeClaim") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"watcher": {"login": {"tokenSecret": ""}}}, "it asks for no login"),
+        ({"watcher": {"logs": {"claim": ""}}}, "name the claim with the brokers' logs"),
+        ({"watcher": {"logs": {"files": []}}}, "name the claim with the brokers' logs"),
+        ({"watcher": {"settings": {"notify.url": "https://chat.example"}}}, "is a secret"),
+    ],
+)
+def test_what_cannot_work_is_refused(values: dict[str, Any], words: str) -> None:
+    """Before anything is installed, with what to set."""
+    assert words in refusal(merged(WATCHER, values))
