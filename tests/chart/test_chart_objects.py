@@ -87,9 +87,10 @@ def test_helm_finds_no_fault(values: dict[str, Any]) -> None:
 def test_kubernetes_and_operators_take_the_objects(values: dict[str, Any]) -> None:
     """Each is valid by an older and a newer Kubernetes, or by its operator's schema, with no unknown field."""
     objects = rendered(values)
-    assert len({name_of(each) for each in objects}) == len(objects) > 0
+    assert len({(each["metadata"].get("namespace"), name_of(each)) for each in objects}) == len(objects) > 0
     for each in objects:
-        assert each["metadata"]["namespace"] == "heartwheel"
+        # A right is where the pods are that may be read by it.
+        assert each["metadata"]["namespace"] == "heartwheel" or each["kind"] in {"Role", "RoleBinding"}
         schema = SCHEMAS.get(f"{each['apiVersion']} {each['kind']}")
         if schema:
             jsonschema.validate(each, schema)
@@ -310,12 +311,15 @@ def test_nobody_is_no_peer() -> None:
 
 
 @every_values
-def test_the_driver_alone_may_ask_kubernetes(values: dict[str, Any]) -> None:
-    """One account has the rights to make executors, and no right to secrets; the others get no token."""
+def test_the_driver_and_a_watcher_of_pods_alone_may_ask_kubernetes(values: dict[str, Any]) -> None:
+    """The driver's account may make executors, the watcher's may read pods, neither secrets; others get no token."""
     objects = rendered(values)
     accounts = of_kind(objects, "ServiceAccount")
     for each in of_kind(objects, "Deployment").values():
         pod = each["spec"]["template"]["spec"]
+        if pod["serviceAccountName"].endswith("-watcher"):
+            assert pod["automountServiceAccountToken"] is True
+            continue
         assert pod["automountServiceAccountToken"] is False
         assert accounts[pod["serviceAccountName"]]["automountServiceAccountToken"] is False
     for each in of_kind(objects, "SparkApplication").values():

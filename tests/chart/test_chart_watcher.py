@@ -48,11 +48,39 @@ def test_it_posts_and_is_read_where_that_is_asked_for() -> None:
     assert of_kind(objects, "PersistentVolumeClaim") == {}
 
 
+def test_it_reads_the_logs_of_pods_with_no_more_rights_than_that_takes() -> None:
+    """A token of its own; logs of the brokers' namespace, events where causes are asked for, and only to read."""
+    values = VALUES["watcher of pods"]
+    found = container(values)
+    words = found["args"]
+    assert words[1:7] == [
+        *("--kubernetes", "kafka/strimzi.io/kind=Kafka"),
+        *("--causes", "kubernetes:shop", "--causes", "kubernetes:kafka"),
+    ]
+    assert "/var/log/brokers" not in {each["mountPath"] for each in found["volumeMounts"]}
+    objects = [each for each in rendered(values) if each["kind"] in {"Role", "RoleBinding"}]
+    rights = {
+        each["metadata"]["namespace"]: {name: rule["verbs"] for rule in each["rules"] for name in rule["resources"]}
+        for each in objects
+        if each["kind"] == "Role"
+    }
+    read = ["get", "list", "watch"]
+    assert rights == {
+        "kafka": {"pods": read, "events": read, "pods/log": ["get"]},
+        "shop": {"pods": read, "events": read},
+    }
+    bound = {
+        each["metadata"]["namespace"]: each["subjects"][0]["name"] for each in objects if each["kind"] == "RoleBinding"
+    }
+    assert bound == dict.fromkeys(rights, "heartwheel-watcher")
+    assert "heartwheel-watcher-kubernetes" in of_kind(rendered(values), "NetworkPolicy")
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [
         ({"watcher": {"login": {"tokenSecret": ""}}}, "it asks for no login"),
-        ({"watcher": {"logs": {"claim": ""}}}, "name the claim with the brokers' logs"),
+        ({"watcher": {"logs": {"claim": ""}}}, "watcher: it has no log"),
         ({"watcher": {"logs": {"files": []}}}, "name the claim with the brokers' logs"),
         ({"watcher": {"settings": {"notify.url": "https://chat.example"}}}, "is a secret"),
     ],

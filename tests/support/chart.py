@@ -76,6 +76,16 @@ VALUES: dict[str, Values] = {
     "watcher with messages": merged(
         WATCHER, MONITORED, {"watcher": {"webhookSecret": "chat", "state": {"claim": "kept"}}}
     ),
+    "watcher of pods": merged(
+        WATCHER,
+        {
+            "watcher": {
+                "pods": "kafka/strimzi.io/kind=Kafka",
+                "causesIn": ["shop", "kafka"],
+                "logs": {"claim": "", "files": []},
+            }
+        },
+    ),
     "topics": {"strimzi": {"topics": True}},
     "proxy": {
         "dashboard": {"enabled": True, "login": {"trustedProxies": "10.0.0.0/8", "userHeader": "X-Forwarded-User"}}

@@ -162,8 +162,8 @@ capabilities:
 
 {{/* What the pods of all Deployments have, before their containers. Takes root and values. */}}
 {{- define "heartwheel.pod" -}}
-serviceAccountName: {{ .root.Release.Name }}-reader
-automountServiceAccountToken: false
+serviceAccountName: {{ .root.Release.Name }}-{{ .account | default "reader" }}
+automountServiceAccountToken: {{ not (empty .account) }}
 securityContext:
   {{- include "heartwheel.pod.security" . | nindent 2 }}
 {{- with .root.Values.images.pullSecrets }}
@@ -317,4 +317,23 @@ spec:
 {{- define "heartwheel.topic" -}}
 {{- $names := dict "heartbeats" "consumer-heartbeats" "expirations" "member-expirations" "triggers" "rebalance-triggers" "status" "heartwheel-status" "rejects" "heartbeat-rejects" "job" "heartwheel-job" -}}
 {{- get .root.Values.settings (printf "kafka.topics.%s" .topic) | default (get $names .topic) -}}
+{{- end }}
+
+{{/* The namespaces that the watcher asks the API about, with commas: first that of the brokers' pods. Takes its values. */}}
+{{- define "heartwheel.watched.namespaces" -}}
+{{- $all := .causesIn }}
+{{- if .pods }}{{ $all = prepend $all (index (splitList "/" .pods) 0) }}{{ end }}
+{{- join "," (uniq $all) }}
+{{- end }}
+
+{{/* The way to the API of Kubernetes, for an egress rule. Takes the values of network policies. */}}
+{{- define "heartwheel.kubernetes.api" -}}
+ports:
+  {{- range .kubernetesApiPorts }}
+  - {protocol: TCP, port: {{ . }}}
+  {{- end }}
+{{- with .kubernetesApi }}
+to:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}
