@@ -116,6 +116,38 @@ def test_long_keys_are_kept_or_refused() -> None:
     assert runner.figures[-1]["refused"] == 10 - runner.figures[-1]["alive"]
 
 
+def test_short_keys_beside_long_ones_fill_the_room_and_no_more() -> None:
+    """What there is room for is told by the new keys themselves, and not by what else is in the batch."""
+    runner = Shards(config_of(bytes_max=50_000))
+    known = [Seen(1_000, f"{number}") for number in range(500)]
+    runner.batch([frame_of(known)], BATCH_MS)
+    runner.batch([frame_of([*known, *(Seen(1_100, f"{number}" * 10_240) for number in range(10))])], BATCH_MS)
+    assert 500 < runner.figures[-1]["alive"] < 505
+    assert runner.figures[-1]["refused"] == 510 - runner.figures[-1]["alive"]
+
+
+def test_carried_values_that_grow_are_bounded() -> None:
+    """A known key whose new value has no room keeps the old one, is counted and lives on; a shorter one is taken."""
+
+    def saying(second: int, length: int) -> pa.RecordBatch:
+        frame = frame_of([Seen(second * 1_000, key, carry=length, timeout_ms=10_000) for key in "abcd"])
+        notes = pa.array([key * length for key in "abcd"])
+        return frame.set_column(frame.schema.get_field_index("c0"), "c0", notes)
+
+    runner = Shards(config_of(bytes_max=25_000))
+    runner.batch([saying(1, 10)], BATCH_MS)
+    assert runner.batch([saying(5, 10_000)], BATCH_MS) == []
+    assert runner.figures[-1] == {**runner.figures[-1], "alive": 4, "uncarried": 2}
+    ended = {**runner.states}
+    rows = runner.batch([frame_of([Seen(16_000, "e")])], BATCH_MS)
+    assert sorted(len(row["carry"]) for row in rows if row["event"] == "gone") == [10, 10, 10_000, 10_000]
+    runner.states.update(ended)
+    runner.batch([saying(6, 20)], BATCH_MS)
+    assert runner.figures[-1]["uncarried"] == 0
+    rows = runner.batch([frame_of([Seen(17_000, "e")])], BATCH_MS)
+    assert {len(row["carry"]) for row in rows if row["event"] == "gone"} == {20}
+
+
 def test_two_keys_of_one_hash_are_not_mixed_up() -> None:
     """The second is refused, whether both are new, or the first one is known."""
 
@@ -161,7 +193,7 @@ def test_events_that_wait_are_bounded_by_their_bytes() -> None:
     assert runner.batch([frame_of(few)], BATCH_MS) == []
     assert (runner.figures[-1]["waiting"], runner.figures[-1]["released"]) == (9, 0)
     more = [Seen(3_000 + number, f"{number}" * 10_000) for number in range(9)]
-    assert len(runner.batch([frame_of(more)], BATCH_MS)) == 9  # for the longer keys there is no room
+    assert 9 < len(runner.batch([frame_of(more)], BATCH_MS)) < 18  # there is room for some of the longer keys
     assert (runner.figures[-1]["waiting"], runner.figures[-1]["released"]) == (0, 18)
 
 
@@ -174,6 +206,26 @@ def test_a_stop_of_any_length_is_no_silence() -> None:
         assert [row["event"] for row in sessions.test(rows, key="key", timeout="10s")] == ["came", "came"]
         found = sessions.test(rows, key="key", timeout="10s", until=timedelta(seconds=20))
         assert [(row["key"], row["event"]) for row in found[2:]] == [("a", "gone"), ("b", "gone")]
+
+
+@pytest.mark.parametrize("stop_s", [60, 86_400])
+def test_a_stop_of_any_length_is_no_silence_in_event_time(stop_s: int) -> None:
+    """Keys beat on meanwhile: their backlog is read a partition after the other, and nobody is gone by the order."""
+    step = stop_s // 60
+
+    def beats(device: str, first: int, last: int) -> list[dict[str, Any]]:
+        partition = "ab".index(device)
+        return [{"key": device, "at": at(second), "partition": partition} for second in range(first, last, step)]
+
+    before = [(at(second), [*beats("a", second, second + 1), *beats("b", second, second + 1)]) for second in range(5)]
+    again, every = 4 + stop_s, 20 * step
+    pieces = [beats(device, 5, again)[start : start + 20] for device in "ab" for start in range(0, 60, 20)]
+    backlog = [(at(again + number / 2), piece) for number, piece in enumerate(pieces)]
+    arguments: dict[str, Any] = {"key": "key", "timeout": f"{every} seconds", "time": "at", "idle": "10 seconds"}
+    found = sessions.test([*before, *backlog], **arguments)
+    assert [(row["key"], row["event"]) for row in found] == [("a", "came"), ("b", "came")]
+    alone = sessions.test([*before, *backlog[:3], (at(again + 60), [])], **arguments, until=at(again + 180 + 3 * every))
+    assert ("b", "gone", at(4 + every)) in [(row["key"], row["event"], row["at"]) for row in alone]
 
 
 def test_a_key_that_is_heard_after_a_late_batch_was_not_silent() -> None:

@@ -11,6 +11,7 @@ import pytest
 import heartwheel.engine.sessions.api
 from heartwheel import sessions
 from heartwheel.engine.sessions.arguments import Checks, Options, SessionsArgumentError, checked, duration_ms
+from heartwheel.engine.sessions.config import bytes_of_shard
 from heartwheel.engine.sessions.described import described
 
 
@@ -51,7 +52,11 @@ def test_all_errors_come_at_once() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"key": 1}, "key: there is no column '1'"),
+        ({"key": 1}, "key: (1,) has what is no name"),
+        ({"carry": None}, "carry: None is no list"),
+        ({"emit": None}, "emit: None, but it takes a list"),
+        ({"emit": 5}, "emit: 5, but it takes a list"),
+        ({"shards": True}, "shards: True is not a number from 1 to 4096"),
         ({"key": ["key", 2]}, "key: ('key', 2) has what is no name"),
         ({"carry": "key"}, "carry: 'key' is no list"),
         ({"emit": "gone"}, "emit: 'gone', but it takes a list"),
@@ -83,6 +88,21 @@ def _text(**arguments: Any) -> str:
     return described(
         config, options, by_partition=True, has_ticks=False, state_partitions=200, keeps_running=True, name="metrics"
     )
+
+
+@pytest.mark.parametrize(
+    ("heap", "shards", "size"),
+    [
+        ("1g", 2, 22_369_621),
+        ("1024", 2, 22_369_621),
+        ("512m", 8, 2_796_202),
+        ("1g", 200, 223_696),
+        ("64g", 1, 512 << 20),
+    ],
+)
+def test_the_state_has_a_part_of_the_heap(heap: str, shards: int, size: int) -> None:
+    """However Spark's settings write it, and at most what one text may have."""
+    assert bytes_of_shard(heap, shards) == size
 
 
 def test_describe_says_which_time_is_used() -> None:

@@ -85,6 +85,8 @@ class Sessions:
         checks = Checks()
         config = _config(events, options, checks)
         inputs = inputs_of(events, options, partition, ticks, checks)
+        if not name or not isinstance(name, str):
+            checks.add("name", f"{name!r} is no name of observed metrics")
         checks.end()
         return planned(events, inputs, config, output_schema(events, options), name)
 
@@ -179,8 +181,12 @@ class Sessions:
 
 
 def _config(events: DataFrame, options: Options, checks: Checks) -> SessionsConfig:
-    shards = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or 200)
-    return checked(options, dict(events.dtypes), shards=shards, whole=not events.isStreaming, checks=checks)
+    conf = events.sparkSession.conf
+    shards = int(conf.get("spark.sql.shuffle.partitions") or 200)
+    where = "driver" if str(conf.get("spark.master", "")).startswith("local") else "executor"
+    heap = conf.get(f"spark.{where}.memory", "1g") if events.isStreaming else None
+    columns = dict(events.dtypes)
+    return checked(options, columns, shards=shards, whole=not events.isStreaming, checks=checks, heap=heap)
 
 
 sessions: Final = Sessions()

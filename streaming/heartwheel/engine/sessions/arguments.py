@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.engine.runtime.map.slots import slots_of
-from heartwheel.engine.sessions.config import DURATION_MAX_MS, EVENTS, SessionsConfig
+from heartwheel.engine.sessions.config import BYTES_MAX, DURATION_MAX_MS, EVENTS, SessionsConfig, bytes_of_shard
 from heartwheel.settings.units import parse_duration_ms
 
 RESERVED: Final = (
@@ -85,7 +85,7 @@ class Checks:
 class Options(NamedTuple):
     """The arguments of `sessions` that are the same with and without Spark; `Sessions.__call__` says what they are."""
 
-    key: str | Sequence[str]
+    key: Any
     timeout: Any
     time: Any
     ends: Any
@@ -102,7 +102,7 @@ class Options(NamedTuple):
     @property
     def keys(self) -> tuple[str, ...]:
         """The names of the key columns."""
-        return tuple(self.key) if isinstance(self.key, list | tuple) else (str(self.key),)
+        return tuple(self.key) if isinstance(self.key, list | tuple) else (self.key,)
 
     def constant_timeout(self, columns: Iterable[str]) -> str | timedelta | None:
         """Return the timeout of all keys; `None` if it is a column."""
@@ -111,7 +111,9 @@ class Options(NamedTuple):
         return self.timeout if isinstance(self.timeout, str) and self.timeout not in columns else None
 
 
-def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bool, checks: Checks) -> SessionsConfig:
+def checked(
+    options: Options, columns: dict[str, str], *, shards: int, whole: bool, checks: Checks, heap: str | None = None
+) -> SessionsConfig:
     """Return the configuration that arguments ask for; what is wrong with them is added to `checks`.
 
     Args:
@@ -120,16 +122,17 @@ def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bo
         shards: how many there are if the arguments do not say it.
         whole: whether all rows are there at once.
         checks: collects the errors.
+        heap: of the JVM that has the state; `None` if none has.
     """
     named = _names_are_text(options, checks)
     if named:
         _check_names(options, columns, checks)
     timeout = options.constant_timeout(columns)
-    emit = () if isinstance(options.emit, str) else tuple(options.emit)
+    emit = tuple(options.emit) if isinstance(options.emit, Iterable) and not isinstance(options.emit, str) else ()
     if not emit or not set(emit) <= set(EVENTS):
         checks.add("emit", f"{options.emit!r}, but it takes a list of some of {EVENTS}")
     count = shards if options.shards is None else options.shards
-    if not isinstance(count, int) or not 1 <= count <= 4096:
+    if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 4096:
         checks.add("shards", f"{count!r} is not a number from 1 to 4096")
         count = 1
     if not isinstance(options.keys_max, int) or options.keys_max < 1:
@@ -138,7 +141,7 @@ def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bo
         slots=slots_of(count, count),
         shape=_shape(options, columns, constant=timeout is not None) if named else "",
         keys=len(options.keys),
-        carry=len(options.carry),
+        carry=len(options.carry) if named else 0,
         event_time=options.time is not None,
         timeout_ms=None if timeout is None else checks.duration("timeout", timeout, least_ms=1),
         whole=whole,
@@ -148,6 +151,7 @@ def checked(options: Options, columns: dict[str, str], *, shards: int, whole: bo
         forget_ms=checks.duration("forget", options.forget, least_ms=1),
         emit=frozenset(emit),
         keys_max=max(1, options.keys_max // count),
+        bytes_max=BYTES_MAX if heap is None else bytes_of_shard(heap, count),
     )
 
 
@@ -180,7 +184,7 @@ def _check_types(options: Options, columns: dict[str, str], checks: Checks) -> N
     for name in options.keys:
         kind = columns.get(name, "string")
         if _NO_KEY.match(kind):
-            checks.add("key", f"column {name!r} is {kind}; a key is a number, a string, bytes, a date or a time")
+            checks.add("key", f"column {name!r} is {kind}; {_MAKE_KEY}")
     for name in options.carry:
         if _NOT_CARRIED.search(kind := columns.get(name, "string")):
             checks.add("carry", f"column {name!r} is {kind}, which cannot be carried; carry its text or its JSON")
@@ -188,6 +192,10 @@ def _check_types(options: Options, columns: dict[str, str], checks: Checks) -> N
 
 # Spark has no hash of a map or a variant, and Arrow no type for the others.
 _NOT_CARRIED: Final = re.compile(r"(?:^|[<,:])(?:map<|(?:variant|void|interval(?: year[^,>]*| month)?)(?:$|[,>]))")
+_MAKE_KEY: Final = (
+    "a key is a number, a string that is compared by its bytes, bytes, a date or a time; "
+    "make one with withColumn, such as F.to_json of a struct, or F.collate(..., 'UTF8_BINARY')"
+)
 _NO_KEY: Final = re.compile(f"array|struct|{_NOT_CARRIED.pattern}|.* collate ")
 
 

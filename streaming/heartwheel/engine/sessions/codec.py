@@ -70,6 +70,11 @@ class SessionState:
     shape: str
     encoded: dict[str, tuple[bytes, str]] = field(default_factory=dict)
 
+    @property
+    def encoded_bytes(self) -> int:
+        """How many bytes of text the state was decoded from, but for the events that wait."""
+        return sum(len(text) for name, (_, text) in self.encoded.items() if name != "waiting")
+
     def rewound(self, rows: int, deadlines_ms: Ints) -> TimingWheel:
         """File all timers again, in the order of rows, and return the wheel.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,9 +28,33 @@ FIGURES: Final = (
     "untimeouted",
     "refused",
     "released",
+    "uncarried",
     "waiting",
 )
 """What a batch adds to the observed metrics, in this order; sums over the shards."""
+
+
+HEAP_PART: Final = 24
+"""Which part of a JVM's heap the state's text may have, and the events that wait likewise.
+
+Spark keeps two versions of the state, and has some eight copies of what a running task reads and writes: with as many
+shards as cores a heap is full at a tenth of it (`tests/benchmarks/sessions_scale.py`).
+"""
+
+BYTES_MAX: Final = 512 << 20
+"""Most bytes of one shard, whatever the heap: Spark has no text of 2 GiB."""
+
+
+def bytes_of_shard(heap: str, shards: int) -> int:
+    """Return how many bytes the state of a shard may have.
+
+    Args:
+        heap: of the JVM with the state, as Spark has it: `1g`, `512m`, or a number of MiB.
+        shards: how many there are; one JVM may have them all.
+    """
+    found = re.fullmatch(r"(\d+)([kmgtp]?)b?", heap.strip().lower())
+    size = int(found[1]) << 10 * " kmgtp".index(found[2] or "m") if found else 1 << 30
+    return min(BYTES_MAX, size // HEAP_PART // shards)
 
 
 DURATION_MAX_MS: Final = 36_525 * 86_400_000
@@ -54,7 +79,8 @@ class SessionsConfig:
         forget_ms: how long after its end a key is remembered, ms.
         emit: which of `EVENTS` become rows.
         keys_max: most keys of a shard.
-        bytes_max: most bytes of the keys and of the carried values of a shard; of its waiting events, likewise.
+        bytes_max: most bytes of the text that a shard's keys and carried values become, and of the keys and carried
+            values of its waiting events.
         waiting_max: most events of a shard that wait for its clock.
     """
 
@@ -71,7 +97,7 @@ class SessionsConfig:
     forget_ms: int = 7 * 86_400_000
     emit: frozenset[str] = frozenset(EVENTS)
     keys_max: int = 2_000_000
-    bytes_max: int = 512 << 20
+    bytes_max: int = BYTES_MAX
     waiting_max: int = 1_000_000
 
     @property

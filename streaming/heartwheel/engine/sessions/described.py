@@ -40,7 +40,7 @@ def described(
         f"`back` with reason `late`, if it would have kept the key alive; the clock waits "
         f"{format_duration(config.wait_ms)} for such",
         "state": f"{config.shards} shards, at most {config.keys_max * config.shards:,} keys, each forgotten "
-        f"{format_duration(config.forget_ms)} after its end",
+        f"{format_duration(config.forget_ms)} after its end{_room(config)}",
         "metrics": f'lastProgress["observedMetrics"]["{name}"]: late, untimed, unkeyed and refused '
         "count what could not be used as it was",
     }
@@ -56,6 +56,13 @@ def described(
         )
     text = [f"{subject:<9} {words}" for subject, words in lines.items()]
     return "\n".join(text + [f"{'note':<9} {note}" for note in notes])
+
+
+def _room(config: SessionsConfig) -> str:
+    if config.whole:
+        return ""
+    size = config.bytes_max * config.shards / (1 << 20)
+    return f", and {size:.0f} MiB, a part of spark.driver.memory, or on a cluster of spark.executor.memory"
 
 
 def _time(config: SessionsConfig, options: Options) -> str:

@@ -20,7 +20,7 @@ from heartwheel.engine.sessions.config import SessionsConfig
 from heartwheel.engine.sessions.fast_path import continued
 from heartwheel.engine.sessions.packer import UNTIMED_MS, EventPack, SourceReading, joined, row_hashes, uniques
 from heartwheel.engine.sessions.rows import OutputRows, carried
-from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus
+from heartwheel.engine.sessions.table import UNKNOWN, Ints, KeyStatus, fitting
 from heartwheel.engine.sessions.transitions import Transitions, timed_out, transitions
 
 
@@ -53,6 +53,8 @@ class SessionsShard:
         self._table = self._state.table
         self._wheel = self._state.wheel
         self._counts: dict[str, int] = {}
+        # What Spark keeps of the state is its text, so that is what is bounded.
+        self._room = config.bytes_max - self._state.encoded_bytes
         self._rows = OutputRows(config, self._table)
 
     @property
@@ -181,7 +183,10 @@ class SessionsShard:
         table["times"][keys] = changes.times
         if self._config.carry:
             new = changes.carry != OF_TABLE
-            table.write_carry(keys[new], carried(self._config, rows).take(pa.array(changes.carry[new])))
+            values = carried(self._config, rows).take(pa.array(changes.carry[new]))
+            fit, grown = table.write_carry(keys[new], values, self._room)
+            self._room -= grown
+            self._count("uncarried", len(values) - fit)
         # A key without a session has a timer, too: then it is forgotten.
         forget = np.where(changes.status == KeyStatus.ALIVE, 0, self._config.forget_ms)
         self._wheel.file(keys, changes.due_ms + forget)
@@ -224,12 +229,15 @@ class SessionsShard:
         distinct, codes, first = uniques(pack.rows.column("key"))
         rows = self._table.find(distinct)
         keys = pack.rows.select([f"k{number}" for number in range(self._config.keys)])
-        new = np.flatnonzero(rows == UNKNOWN)
-        new = new[: self._room_for(pack.rows, len(new))]
+        new = np.flatnonzero(rows == UNKNOWN)[: max(0, self._config.keys_max - len(self._table))]
         if len(new):
-            at = pa.array(first[new])
-            carry = carried(self._config, pack.rows).take(at) if self._config.carry else None
-            rows[new] = self._table.add(distinct[new], keys.take(at), carry)
+            added = pack.rows.take(pa.array(first[new]))
+            fit, grown = fitting(added, self._room)
+            self._room -= grown
+            new, added = new[:fit], added.slice(0, fit)
+        if len(new):
+            carry = carried(self._config, added) if self._config.carry else None
+            rows[new] = self._table.add(distinct[new], added.select(keys.schema.names), carry)
         found = rows[codes]
         known = np.flatnonzero(found != UNKNOWN)
         # Another key may have the same hash: it is refused, as there is one row for both.
@@ -239,13 +247,6 @@ class SessionsShard:
         if (refused := found == UNKNOWN).any():
             self._count("refused", int(np.count_nonzero(refused[pack.owner])))
         return found
-
-    def _room_for(self, rows: pa.RecordBatch, wanted: int) -> int:
-        """Return how many new keys there is room for."""
-        room = min(wanted, self._config.keys_max - len(self._table))
-        left = self._config.bytes_max - self._table.nbytes()
-        each = rows.nbytes / max(1, len(rows))
-        return max(0, min(room, int(left / each) if each else room))
 
     def _compact(self) -> None:
         """Renumber the table if much of it is free."""

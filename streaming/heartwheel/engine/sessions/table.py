@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import enum
 from typing import Any, Final
 
@@ -76,10 +77,6 @@ class KeyTable:
         """Return one column, a view."""
         return self.columns[name]
 
-    def nbytes(self) -> int:
-        """Return the bytes of the keys and the carried values."""
-        return sum(batch.nbytes for batch in (self.keys, self.carry) if batch is not None)
-
     def find(self, hashes: Ints) -> Ints:
         """Return the row of each hash, `UNKNOWN` where there is none.
 
@@ -124,16 +121,24 @@ class KeyTable:
         self.order = self._sorted()
         return rows
 
-    def write_carry(self, rows: Ints, carry: pa.RecordBatch) -> None:
-        """Set what is carried of some keys.
+    def write_carry(self, rows: Ints, carry: pa.RecordBatch, room: int) -> tuple[int, int]:
+        """Set what is carried of the first of some keys, as far as there is room; the others keep what they had.
 
         Args:
             rows: of the table, each once.
             carry: a row for each.
+            room: how many bytes the table may grow by.
+
+        Returns:
+            Of how many keys it is set, and by how many bytes the table has grown.
         """
         known: Any = self.carry
-        if not known.take(pa.array(rows)).equals(carry.cast(known.schema)):
-            self.carry = scattered(known, rows, carry, self.columns.rows)
+        before, carry = known.take(pa.array(rows)), carry.cast(known.schema)
+        if before.equals(carry):
+            return len(rows), 0
+        fit, grown = fitting(carry, room, before)
+        self.carry = scattered(known, rows[:fit], carry.slice(0, fit), self.columns.rows)
+        return fit, grown
 
     def remove(self, rows: Ints) -> None:
         """Remove keys."""
@@ -150,6 +155,23 @@ class KeyTable:
     def _sorted(self) -> NDArray[np.int32]:
         used = self.columns.used()
         return used[np.argsort(self["key"][used], kind="stable")].astype(np.int32)
+
+
+def fitting(rows: pa.RecordBatch, room: int, before: pa.RecordBatch | None = None) -> tuple[int, int]:
+    """Return how many of the first rows there is room for, and how many bytes they add.
+
+    Args:
+        rows: in the order in which they are taken.
+        room: how many bytes there are for them.
+        before: the rows that they replace, whose bytes are free then.
+    """
+
+    def added(number: int) -> int:
+        freed = 0 if before is None else before.slice(0, number).nbytes
+        return int(rows.slice(0, number).nbytes - freed)
+
+    fit = len(rows) if added(len(rows)) <= room else bisect.bisect_right(range(1, len(rows)), room, key=added)
+    return fit, added(fit)
 
 
 def equal_keys(one: pa.RecordBatch, other: pa.RecordBatch) -> NDArray[np.bool_]:
