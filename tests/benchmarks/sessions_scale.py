@@ -113,7 +113,7 @@ def _figures(progress: list[Any], fill: int) -> dict[str, Any]:
     return {
         **{f"{name}, rows/s": _rate(part) for name, part in parts.items() if part},
         **{f"{name}, longest batch s": max(map(_seconds, part)) for name, part in parts.items() if part},
-        "keys": figures["alive"],
+        "keys kept": figures["alive"],
         "refused": refused,
         "state, MiB, as Spark counts it": round(last["stateOperators"][0]["memoryUsedBytes"] / 2**20),
     }
