@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 from pyspark.sql.streaming.state import GroupStateTimeout
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampType
 
 from heartwheel.engine.runtime.driver.query import advanced
 from heartwheel.engine.runtime.state.schema import NEW_STATE, PACKED
@@ -104,7 +104,7 @@ def _time_of(column: Column, ahead_ms: int) -> Column:
 
     Spark's current time is the batch's timestamp, and a repeated batch has the same.
     """
-    ms = F.unix_millis(column.cast("timestamp"))
+    ms = F.unix_millis(column.cast(TimestampType()))  # its name may mean another type (spark.sql.timestampType)
     now = F.unix_millis(F.current_timestamp())
     return F.when((ms >= 0) & (ms <= now + ahead_ms), ms).otherwise(F.lit(-1).cast("long"))
 
