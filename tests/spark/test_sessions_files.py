@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -110,15 +110,6 @@ def test_an_event_that_comes_too_late_says_so(spark: SparkSession, tmp_path: Pat
     assert [row["event"] for row in waited.rows() if row["device"] == "a"] == ["came"]
 
 
-@pytest.fixture
-def unchecked(spark: SparkSession) -> Iterator[SparkSession]:
-    """Let Spark take several state functions in one query, which it refuses by default."""
-    name = "spark.sql.streaming.unsupportedOperationCheck"
-    spark.conf.set(name, "false")
-    yield spark
-    spark.conf.unset(name)
-
-
 def test_a_repeated_batch_gives_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     """A query that is killed between its output and the commit writes the same ids again."""
     folder = write(tmp_path / "in", *FILES)
@@ -140,8 +131,14 @@ def test_a_repeated_batch_gives_the_same_rows(spark: SparkSession, tmp_path: Pat
     [
         ({"shards": 3}, "the checkpoint was begun with 2 shards, and sessions(shards=3) was called"),
         ({"carry": ["kind"]}, "the checkpoint was begun with (device string, time of each row, firmware int)"),
+        ({"time": None}, "and this query has (device string, firmware int)"),
+        (
+            {"key": "firmware", "carry": ["device"]},
+            "and this query has (firmware int, time of each row, device string)",
+        ),
+        ({"timeout": "firmware"}, "and this query has (device string, time of each row, timeout of each row, firmware"),
     ],
-    ids=["shards", "columns"],
+    ids=["shards", "columns", "time", "key", "timeout"],
 )
 def test_another_query_on_a_checkpoint_is_refused(
     spark: SparkSession, tmp_path: Path, changed: dict[str, Any], words: str

@@ -1,4 +1,4 @@
-"""Several `sessions()` in one query, and one in the midst of a plan."""
+"""Several `sessions()` in one Spark: in two queries at once, and in one query."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 
 from heartwheel import sessions
-from support.sink import Sink, run_to_end, utc
+from support.sink import Sink, run_to_end, started, until, utc
 
 pytestmark = pytest.mark.spark
 
@@ -62,6 +62,28 @@ def told(key: str, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """Return what rows say, in the order of time."""
     found = [(utc(row["at"]), row[key], row["event"], row["times"], row["reason"]) for row in rows]
     return sorted(found, key=lambda row: row[:3])
+
+
+def observed(query: Any) -> set[str]:
+    """Return the names of the figures of the last batch."""
+    progress = query.lastProgress
+    return set() if progress is None else set(progress["observedMetrics"])
+
+
+def test_two_queries_at_once(beats: DataFrame, tmp_path: Path) -> None:
+    """Each has its own sessions, of other keys and with another timeout, and its own figures."""
+    devices, sites = Sink(), Sink()
+    with (
+        started(sessions(beats, **DEVICES), devices, tmp_path / "devices") as one,
+        started(sessions(beats, **SITES), sites, tmp_path / "sites") as other,
+    ):
+        until(one, lambda: len(devices.rows()) >= len(expected(DEVICES)), "the rows of devices")
+        until(other, lambda: len(sites.rows()) >= len(expected(SITES)), "the rows of sites")
+        until(one, lambda: observed(one) == {"heartwheel_sessions"}, "the figures of devices")
+        until(other, lambda: observed(other) == {"sites"}, "the figures of sites")
+    for arguments, sink in ((DEVICES, devices), (SITES, sites)):
+        wanted = expected(arguments)
+        assert told(arguments["key"], sink.rows())[: len(wanted)] == wanted
 
 
 def of_both(beats: DataFrame) -> DataFrame:

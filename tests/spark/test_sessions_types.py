@@ -12,6 +12,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 
 from heartwheel import sessions
+from heartwheel.engine.sessions.arguments import SessionsArgumentError
 from support.sink import Sink, run_to_end
 
 pytestmark = pytest.mark.spark
@@ -82,6 +83,102 @@ def test_names_with_dots_and_backticks(spark: SparkSession) -> None:
     events = spark.createDataFrame([("a", SEEN, 1)], "`device.id` string, `at.ms` timestamp, `a``b` int")
     found = sessions(events, key="device.id", timeout="1 second", time="at.ms", carry=["a`b"], emit=["came"])
     assert [tuple(row) for row in found.select("`device.id`", "`a``b`").collect()] == [("a", 1)]
+
+
+REFUSED: dict[str, tuple[str, str, str]] = {
+    "map": ("map('a', 1)", "is map<string,int>", "map<string,int>, which cannot be carried"),
+    "variant": ("parse_json('{}')", "is variant", "variant, which cannot be carried"),
+    "months": ("interval '1' month", "is interval month", "interval month, which cannot be carried"),
+    "calendar": ("make_interval(1, 2)", "is interval", "interval, which cannot be carried"),
+    "null": ("null", "is void", "void, which cannot be carried"),
+    "map in a struct": ("named_struct('m', map('a', 1))", "is struct<m:map", "which cannot be carried; carry its text"),
+    "struct": ("named_struct('a', 1)", "is struct<a:int>; a key is a number", ""),
+    "array": ("array(1)", "is array<int>; a key is a number", ""),
+    "collation": ("'a' collate utf8_lcase", "F.collate", ""),
+}
+"""An expression, and what is said of it as a key and as what is carried; nothing where it can be carried."""
+
+
+@pytest.mark.parametrize("kind", REFUSED)
+def test_types_that_cannot_be_are_refused_by_name(spark: SparkSession, kind: str) -> None:
+    """Of keys and of what is carried; what may be carried comes back."""
+    expression, as_key, as_carry = REFUSED[kind]
+    rows = spark.sql(f"select {expression} as value, 1 as key, timestamp'2026-01-01 12:00:00' as seen")
+    arguments: dict[str, Any] = {"timeout": "30 seconds", "time": "seen"}
+    with pytest.raises(SessionsArgumentError, match="key: column 'value' is") as caught:
+        sessions(rows, key="value", **arguments)
+    assert as_key in str(caught.value)
+    if not as_carry:
+        (found,) = sessions(rows, key="key", carry=["value"], emit=["came"], **arguments).select("value").collect()
+        assert found == rows.select("value").first()
+        return
+    with pytest.raises(SessionsArgumentError, match="carry: column 'value' is") as caught:
+        sessions(rows, key="key", carry=["value"], **arguments)
+    assert as_carry in str(caught.value)
+
+
+@pytest.mark.parametrize("wrong", ["'x'", "1.5D", "true", "cast(1 as decimal(3,0))"])
+def test_a_partition_of_another_type(spark: SparkSession, wrong: str) -> None:
+    """It is refused with the function that makes numbers of it, which then works; Kafka's name alone asks for none."""
+    rows = spark.sql(f"select 1 as key, timestamp'2026-01-01 12:00:00' as seen, {wrong} as part, 'x' as partition")
+    arguments: dict[str, Any] = {"key": "key", "timeout": "30 seconds", "time": "seen", "emit": ["came"]}
+    for given in ("part", F.col("part")):
+        with pytest.raises(SessionsArgumentError, match=r"partition: it is a column of .*F\.xxhash64 makes them"):
+            sessions(rows, partition=given, **arguments)
+    wrong_names: list[Any] = ["nope", 5]
+    for wanted in wrong_names:
+        with pytest.raises(SessionsArgumentError, match=f"partition: .*{wanted}"):
+            sessions(rows, partition=wanted, **arguments)
+    assert sessions(rows, partition=F.xxhash64("part", "partition"), **arguments).count() == 1
+    assert sessions(rows, **arguments).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"key": F.col}, "has what is no name; make a column first, with withColumn"),
+        ({"name": ""}, "name: '' is no name of observed metrics"),
+        ({"name": 5}, "name: 5 is no name of observed metrics"),
+        ({"ticks": True}, "ticks: True is neither a column nor the name of one"),
+        ({"ticks": "key"}, "ticks: it is a column of int, and takes booleans"),
+        ({"time": "key"}, "time: it is a column of int, and takes timestamps; of milliseconds F.timestamp_millis"),
+        ({"ends": "key"}, "ends: it is a column of int, and takes booleans or strings"),
+        ({"timeout": "seen"}, "timeout: it is a column of timestamp, and takes seconds or day-time intervals"),
+        ({"carry": ["event"]}, "carry: 'event' is a column of the output; rename it"),
+    ],
+)
+def test_wrong_columns_are_named(spark: SparkSession, arguments: dict[str, Any], words: str) -> None:
+    """Each with what it takes."""
+    rows = spark.sql("select 1 as key, timestamp'2026-01-01 12:00:00' as seen, 'x' as event")
+    given: dict[str, Any] = {"key": "key", "timeout": "30 seconds", "time": "seen"}
+    with pytest.raises(SessionsArgumentError) as caught:
+        sessions(rows, **given | arguments)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata"])
+@pytest.mark.parametrize("meant", ["TIMESTAMP_LTZ", "TIMESTAMP_NTZ"])
+def test_zones_and_times_without_one(spark: SparkSession, zone: str, meant: str) -> None:
+    """A time without a zone is of the session's, as elsewhere in Spark; what is carried comes back as it was."""
+    names = ("spark.sql.session.timeZone", "spark.sql.timestampType")
+    before = {name: str(spark.conf.get(name)) for name in names}
+    for name, wanted in zip(names, (zone, meant), strict=True):
+        spark.conf.set(name, wanted)
+    try:
+        rows = spark.sql(
+            "select 1 as key, timestamp_ntz'2026-01-01 12:00:00' as plain, timestamp_ltz'2026-01-01 12:00:00' as zoned"
+        )
+        for time in ("plain", "zoned"):
+            found = sessions(rows, key="key", timeout="30s", time=time, carry=["plain", "zoned"], emit=["came"])
+            assert [found.schema[name].dataType for name in ("plain", "zoned")] == [
+                rows.schema[name].dataType for name in ("plain", "zoned")
+            ]
+            same = found.join(rows.withColumnsRenamed({"plain": "p", "zoned": "z"}), "key")
+            assert same.where((F.col("at") == F.col("z")) & (F.col("plain") == F.col("p"))).count() == 1
+            assert same.where(F.col("zoned") == F.col("z")).count() == 1
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def test_timeouts_of_each_row(spark: SparkSession) -> None:
