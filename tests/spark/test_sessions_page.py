@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
 
 from support.sink import until
@@ -25,6 +25,12 @@ BEATS = [
 ]
 
 
+def gone(spark: SparkSession) -> DataFrame:
+    """Read the table anew: Spark remembers which files it had."""
+    spark.catalog.refreshTable("ops.devices_gone")
+    return spark.table("ops.devices_gone").where("event = 'gone'")
+
+
 def test_the_first_lines_of_the_page_fill_a_table(spark: SparkSession, tmp_path: Path) -> None:
     """Who was silent and who said goodbye is in the table of a catalog, with the last values of the columns."""
     folder = tmp_path / "in"
@@ -38,10 +44,9 @@ def test_the_first_lines_of_the_page_fill_a_table(spark: SparkSession, tmp_path:
         exec(code, {"F": F, "events": spark.readStream.schema(SCHEMA).json(str(folder))})  # noqa: S102 - the page's own
         (query,) = spark.streams.active
         try:
-            gone = spark.table("ops.devices_gone").where("event = 'gone'")
-            until(query, lambda: gone.count() == 3, "three devices that are gone")
+            until(query, lambda: gone(spark).count() == 3, "three devices that are gone")
             columns = ("device_id", "reason", F.unix_seconds("at") - F.unix_seconds("last_seen"), "firmware", "site")
-            rows = sorted(tuple(row) for row in gone.select(*columns).collect())
+            rows = sorted(tuple(row) for row in gone(spark).select(*columns).collect())
         finally:
             query.stop()
     finally:
