@@ -42,7 +42,10 @@ def test_commands_and_variables_exist(values: dict[str, Any], tmp_path: Path) ->
         variables = {variable: mounted(tmp_path, value) for variable, value in env.items()}
         flags = [mounted(tmp_path, flag) for flag in flags if not flag.startswith("None=")]
         settings = load_settings(None, variables, flags).settings
-        assert settings.kafka.bootstrap_servers == "kafka.kafka.svc:9092", name
+        if command == "watch":  # needs no Kafka
+            assert settings.watch.history_file == mounted(tmp_path, "/var/lib/heartwheel/history.db"), name
+        else:
+            assert settings.kafka.bootstrap_servers == "kafka.kafka.svc:9092", name
 
 
 def _text(value: object) -> str:
@@ -55,10 +58,11 @@ def _given(value: object) -> bool:
 
 def _setting(command: str, option: str) -> str | None:
     """Return the key that an option of a command sets, if it sets one."""
-    section = {"notify": "notify", "dashboard": "dashboard", "gateway": "gateway"}.get(command, "")
+    section = {"notify": "notify", "dashboard": "dashboard", "gateway": "gateway", "watch": "watch"}.get(command, "")
     known = {
         "bootstrap_servers": "kafka.bootstrap_servers",
         "checkpoint": "checkpoint.location",
+        "history": "watch.history_file",
         "master": "spark.master",
     }
     key = known.get(option, f"{section}.{option}")

@@ -19,8 +19,11 @@ PAGES: Final = (
 )
 ids = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
-THEIRS: Final = {"SystemTimer", "LogValidator", "UnifiedLog", "GroupCoordinator", "CurrentAssignmentBuilder"}
-"""Classes of Kafka's that pages name."""
+THEIRS: Final = {
+    *("SystemTimer", "LogValidator", "UnifiedLog", "GroupCoordinator", "CurrentAssignmentBuilder"),
+    *("OutOfMemoryError", "StackOverflowError"),
+}
+"""Classes of Kafka's and of Java's that pages name."""
 _FILE = re.compile(r"(?<![\w/:.-])(?:[\w*.-]+/)*[\w*-]+\.(?:py|js)\b")
 _PATH = re.compile(r"\b(?:streaming|wheel|tests|conf|docker|checkpoints)/[\w./-]+\.\w+")
 _TEST = re.compile(r"\btest_\w+\b(?![\w*/]|\.py)")
@@ -102,7 +105,7 @@ def test_code_does_not_break_over_a_line(page: Path) -> None:
 
 @ids
 def test_classes_exist(page: Path) -> None:
-    """Every class that a page names is one of the project, an alert, or one of Kafka's that is listed here."""
+    """Every class that a page names is one of the project, an alert, or one that is listed here."""
     alerts = (ROOT / "docker" / "prometheus" / "rules" / "heartwheel.yml").read_text(encoding="utf-8")
     known = names() | THEIRS | set(re.findall(r"alert: (\w+)", alerts))
     spans = (span.partition(".")[0] for span in quoted(page.read_text(encoding="utf-8")))
