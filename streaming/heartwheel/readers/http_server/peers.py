@@ -1,7 +1,8 @@
-"""The client's address and scheme. What a proxy says about them counts only if the proxy is named in the settings."""
+"""A client's address, scheme and token. A proxy's word about them counts only if the proxy is named in the settings."""
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -15,6 +16,13 @@ def header(scope: Scope, name: str) -> str:
     wanted = name.lower().encode("latin-1")
     values = [value for key, value in scope["headers"] if key == wanted]
     return values[0].decode("latin-1").strip() if len(values) == 1 else ""
+
+
+def has_bearer(scope: Scope, token: str) -> bool:
+    """Return whether a request has a token as `Authorization: Bearer`."""
+    scheme, _, given = header(scope, "authorization").partition(" ")
+    is_token = hmac.compare_digest(given.strip().encode("latin-1", "replace"), token.encode())
+    return scheme.lower() == "bearer" and is_token
 
 
 def peer_of(scope: Scope) -> str:

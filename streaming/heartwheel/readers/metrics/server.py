@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Final
 
 from anyio import to_thread
@@ -13,7 +12,7 @@ from starlette.routing import Route
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.readers.http_server.connection import Limits
-from heartwheel.readers.http_server.peers import header
+from heartwheel.readers.http_server.peers import has_bearer
 from heartwheel.readers.http_server.problems import problem_response
 from heartwheel.readers.http_server.server import HttpServer, HttpServerError
 from heartwheel.readers.metrics.exposition import PLAIN, Metrics
@@ -56,7 +55,7 @@ def _app(metrics: Metrics, token: str) -> Starlette:
     """Return the application: /metrics, and problems in words for everything else."""
 
     async def answer(request: Request) -> Response:
-        if not _may_read(request, token):
+        if token and not has_bearer(request.scope, token):
             hint = "send the token of metrics.token as Authorization: Bearer"
             return problem_response(401, "no token, or another one", hint, {"www-authenticate": "Bearer"})
         body, media = await to_thread.run_sync(metrics.text, request.headers.get("accept", PLAIN))
@@ -73,10 +72,3 @@ def _app(metrics: Metrics, token: str) -> Starlette:
         routes=[Route("/metrics", answer)],
         exception_handlers={404: not_found, 405: not_allowed},
     )
-
-
-def _may_read(request: Request, token: str) -> bool:
-    """Return whether a request has the token, if one is required."""
-    scheme, _, given = header(request.scope, "authorization").partition(" ")
-    right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), token.encode())
-    return not token or (scheme.lower() == "bearer" and right)

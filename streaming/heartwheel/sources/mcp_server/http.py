@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 from typing import Final
 
 from mcp.server.mcpserver import MCPServer
@@ -11,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from heartwheel.readers.http_server.guard import secured
 from heartwheel.readers.http_server.hosts import Hosts, host_of, hosts_for
-from heartwheel.readers.http_server.peers import header, is_same_origin
+from heartwheel.readers.http_server.peers import has_bearer, is_same_origin
 from heartwheel.readers.http_server.problems import problem_response
 from heartwheel.readers.http_server.served import Served
 from heartwheel.readers.http_server.server import HttpServer
@@ -55,7 +54,7 @@ class _Checks:
     """Middleware that refuses requests of foreign pages, and those without the token if there is one."""
 
     def __init__(self, app: ASGIApp, hosts: Hosts, token: str) -> None:
-        self._app, self._hosts, self._token = secured(app), hosts, token.encode()
+        self._app, self._hosts, self._token = secured(app), hosts, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         app = self._app if scope["type"] != "http" else self._refusal(scope) or self._app
@@ -69,7 +68,7 @@ class _Checks:
             return secured(
                 problem_response(403, "the request comes from the page of another site", "use a client of MCP")
             )
-        if self._token and not self._has_token(scope):
+        if self._token and not has_bearer(scope, self._token):
             headers = {"www-authenticate": 'Bearer realm="heartwheel"'}
             hint = "send Authorization: Bearer TOKEN"
             return secured(problem_response(401, "it is not known who asks", hint, headers))
@@ -78,7 +77,3 @@ class _Checks:
             hint = "requests are posted, and nothing is streamed"
             return secured(problem_response(405, words, hint, {"allow": "POST"}))
         return None
-
-    def _has_token(self, scope: Scope) -> bool:
-        scheme, _, value = header(scope, "authorization").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(value.strip().encode(), self._token)
