@@ -10,10 +10,9 @@ import typer
 from rich.text import Text
 
 from heartwheel.base.addresses import is_loopback
-from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
-from heartwheel.front.cli.signals import stopped_by_signals
+from heartwheel.front.cli.signals import serve_until, stopped_by_signals
 from heartwheel.settings import DashboardSettings
 
 
@@ -67,9 +66,7 @@ def dashboard(
         warn(settings.dashboard)
         if open_:
             typer.launch(shown.url)
-        while not stopping.wait(1.0):
-            if not shown.running:
-                raise HeartwheelError("the dashboard has ended by itself", hint="the lines above may tell why")
+        serve_until(stopping, shown, "the dashboard")
 
 
 def log_access(wanted: DashboardSettings) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import typer
 from rich.text import Text
 
-from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.console import load, stderr, stdout
 from heartwheel.front.cli.explain_output import check_found, say_what_was_read, say_zone
 from heartwheel.front.cli.options import listening
@@ -51,7 +50,7 @@ def show_page(
 ) -> None:
     """Serve the page while the logs are read, and after that until Ctrl-C."""
     from heartwheel.front.cli.dashboard import log_access, warn
-    from heartwheel.front.cli.signals import stopped_by_signals
+    from heartwheel.front.cli.signals import serve_until, stopped_by_signals
     from heartwheel.sources.explain.page import LogPage
     from heartwheel.sources.explain.scan import Scanned
 
@@ -81,6 +80,4 @@ def show_page(
         say_zone(source.files, source.zone)
         if not follow:
             check_found(wanted, scanned)
-        while not over.wait(1.0):
-            if not shown.running:
-                raise HeartwheelError("the page has ended by itself", hint="the lines above may tell why")
+        serve_until(over, shown, "the page")

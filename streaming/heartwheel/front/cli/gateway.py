@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, load, stderr, stdout
 from heartwheel.front.cli.options import AllowHostFlag, HostFlag, PortFlag, listening
-from heartwheel.front.cli.signals import stopped_by_signals
+from heartwheel.front.cli.signals import serve_until, stopped_by_signals
 
 
 def gateway(
@@ -59,6 +58,4 @@ def gateway(
     with stopped_by_signals(stopping.set), Gateway(settings) as serving:
         stdout().print(serving.url, markup=False)
         stderr().print(f"writes to {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
-        while not stopping.wait(1.0):
-            if not serving.running:
-                raise HeartwheelError("the gateway has ended by itself", hint="the lines above may tell why")
+        serve_until(stopping, serving, "the gateway")

@@ -98,7 +98,7 @@ def _serve(server: MCPServer, settings: Settings) -> None:
     """Serve over HTTP until SIGTERM or Ctrl-C."""
     import logging
 
-    from heartwheel.front.cli.signals import stopped_by_signals
+    from heartwheel.front.cli.signals import serve_until, stopped_by_signals
     from heartwheel.sources.mcp_server.http import McpOverHttp
 
     for name in ("uvicorn", "httpx", "mcp"):
@@ -107,6 +107,4 @@ def _serve(server: MCPServer, settings: Settings) -> None:
     with stopped_by_signals(stopping.set), McpOverHttp(server, settings.mcp) as serving:
         stdout().print(serving.url, markup=False)
         stderr().print("answers the Model Context Protocol; Ctrl-C ends it", markup=False)
-        while not stopping.wait(1.0):
-            if not serving.running:
-                raise HeartwheelError("the server has ended by itself", hint="the lines above may tell why")
+        serve_until(stopping, serving, "the server")

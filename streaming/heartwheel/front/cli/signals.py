@@ -1,4 +1,4 @@
-"""How Ctrl-C and SIGTERM end long-running commands: the first signal in order, the second at once."""
+"""How long-running commands end: by Ctrl-C or SIGTERM, the first in order, the second at once, or by themselves."""
 
 from __future__ import annotations
 
@@ -6,8 +6,36 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from typing import Protocol
+
+from heartwheel.base.errors import HeartwheelError
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK_S = 1.0
+
+
+class Serving(Protocol):
+    """A server in threads of its own."""
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        ...
+
+
+def serve_until(stopping: threading.Event, serving: Serving, name: str) -> None:
+    """Wait until a server is to stop.
+
+    Args:
+        stopping: is set when it is.
+        name: of the server, for the error.
+
+    Raises:
+        HeartwheelError: it has ended by itself.
+    """
+    while not stopping.wait(_LOOK_S):
+        if not serving.running:
+            raise HeartwheelError(f"{name} has ended by itself", hint="the lines above may tell why")
 
 
 @contextlib.contextmanager
