@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from heartwheel.base.wall_clock import wall_ms
@@ -33,6 +33,4 @@ def asked_time_ms(text: str, zone: LocalZone) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text} is no time such as 2026-11-22T02:12 or 15m") from None
-    if moment.tzinfo is not None:
-        return int(moment.timestamp() * 1000)
-    return zone.utc_ms(int(moment.replace(tzinfo=UTC).timestamp() * 1000))
+    return zone.moment_ms(moment)

@@ -44,6 +44,12 @@ class LocalZone:
         self._newest_ms = first_ms
         return first_ms
 
+    def moment_ms(self, moment: datetime) -> int:
+        """Return a moment as epoch ms; one that names no zone is a local time."""
+        if moment.tzinfo is not None:
+            return round(moment.timestamp() * 1000)
+        return self.utc_ms(round(moment.replace(tzinfo=UTC).timestamp() * 1000))
+
     def _offset_at(self, local_ms: int, fold: int) -> int:
         """Return the offset at a local time, ms; zones change theirs only at quarters of an hour."""
         key = local_ms // _QUARTER_MS, fold

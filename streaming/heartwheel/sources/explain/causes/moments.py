@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from heartwheel.sources.explain.local_zone import LocalZone
@@ -16,11 +16,7 @@ def moment_ms(text: str, zone: LocalZone) -> int:
     Raises:
         ValueError: it is none, or of another century.
     """
-    moment = datetime.fromisoformat(text.strip())
-    if moment.tzinfo is None:
-        time_ms = zone.utc_ms(round(moment.replace(tzinfo=UTC).timestamp() * 1000))
-    else:
-        time_ms = round(moment.timestamp() * 1000)
+    time_ms = zone.moment_ms(datetime.fromisoformat(text.strip()))
     if not 0 < time_ms < _LATEST_MS:
         raise ValueError(f"{text.strip()[:40]} is not a time of our days")
     return time_ms
