@@ -7,7 +7,7 @@ instruction of ours.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from pydantic import BaseModel, Field
 
@@ -59,6 +59,10 @@ class ToolAnswer(BaseModel):
     source: AnswerSource
     unknowns: list[str] = Field(description="What the source does not show, and why a list may be short or empty.")
     groups_named: list[Quoted] = Field(default=[], description="Groups of the source, if the one asked for is not.")
+
+    def fields(self) -> dict[str, Any]:
+        """Return them as arguments for an answer of a tool."""
+        return {name: getattr(self, name) for name in ToolAnswer.model_fields}
 
 
 class RemovalEntry(BaseModel):

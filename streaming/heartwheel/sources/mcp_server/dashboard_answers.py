@@ -37,10 +37,9 @@ from heartwheel.sources.mcp_server.answers import (
     utc,
 )
 from heartwheel.sources.mcp_server.dashboard_client import DashboardClient
-from heartwheel.sources.mcp_server.questions import Period
+from heartwheel.sources.mcp_server.questions import AROUND_MS, Period
 from heartwheel.wire.verdicts import EPOCH_KINDS, PRESENCE, ExpiryReason
 
-_AROUND_MS: Final = 60_000
 _ROWS_MAX: Final = 1_000
 _NO_WINDOW: Final = Window(from_ms=0, kept_ms=0, expirations=0, expirations_max=0, dropped=0)
 _KINDS: Final = frozenset({"classic", PRESENCE, *EPOCH_KINDS})
@@ -86,7 +85,7 @@ class DashboardAnswers:
         row = page.rows[0]
         detail = self._client.get(f"/api/expirations/{quote(row.id, safe='')}", ExpirationDetail)
         lines = self._lines(row.group_id)
-        around = [each for each in lines if abs(each["time_ms"] - row.deadline_ms) <= _AROUND_MS][:LISTED_MAX]
+        around = [each for each in lines if abs(each["time_ms"] - row.deadline_ms) <= AROUND_MS][:LISTED_MAX]
         removal = _removal(row, [] if detail is None else detail.why)
         return WhyAnswer(**frame, removal=removal, around=[_entry(each) for each in around[::-1]])
 
@@ -161,7 +160,7 @@ class DashboardAnswers:
     def _frame(self, group: str, now: _Now | None = None) -> dict[str, Any]:
         """Return what every answer has."""
         now = now or self._now()
-        fields = ToolAnswer(
+        shared = ToolAnswer(
             source=AnswerSource(
                 kind="dashboard" if now.log is None else "dashboard on logs",
                 names=[self._client.url],
@@ -170,7 +169,7 @@ class DashboardAnswers:
             ),
             unknowns=list(_unknowns(now, group)),
         )
-        return {name: getattr(fields, name) for name in ToolAnswer.model_fields}
+        return shared.fields()
 
 
 def _unknowns(now: _Now, group: str) -> Iterable[str]:

@@ -33,12 +33,11 @@ from heartwheel.sources.mcp_server.answers import (
     utc,
 )
 from heartwheel.sources.mcp_server.log_lines import lines_of
-from heartwheel.sources.mcp_server.questions import Period
+from heartwheel.sources.mcp_server.questions import AROUND_MS, Period
 from heartwheel.sources.mcp_server.read_log import LogReader, LogReading
 from heartwheel.sources.watch.log_source import LogSource
 from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 
-_AROUND_MS: Final = 60_000
 _AROUND_MAX: Final = 40
 _NO_NEXT: Final = (
     "Brokers' logs say who was removed, and name no member before that: who is next cannot be seen in them. "
@@ -77,7 +76,7 @@ class LogAnswers:
         near = [
             each
             for each in read.events
-            if each.group_id == out.group_id and abs(each.time_ms - out.time_ms) <= _AROUND_MS and each is not out
+            if each.group_id == out.group_id and abs(each.time_ms - out.time_ms) <= AROUND_MS and each is not out
         ]
         (removal,) = self._removals([out])
         return WhyAnswer(**self._frame(read, ""), removal=removal, around=self._entries(near[:_AROUND_MAX]))
@@ -173,7 +172,7 @@ class LogAnswers:
         scanned = read.scanned
         is_missing = bool(group) and not any(map(Wanted([group]).takes_group, scanned.groups))
         names = sorted(scanned.groups)[:LISTED_MAX] if is_missing else []
-        fields = ToolAnswer(
+        shared = ToolAnswer(
             source=AnswerSource(
                 kind="logs" if self._source.history is None else "history",
                 names=[plain(name) for name in self._source.names],
@@ -183,7 +182,7 @@ class LogAnswers:
             unknowns=list(_unknowns(read, has_lines=self._source.history is None, is_missing=is_missing)),
             groups_named=[quoted(name) for name in names],
         )
-        return {name: getattr(fields, name) for name in ToolAnswer.model_fields}
+        return shared.fields()
 
 
 def _matching(read: LogReading, group: str, member: str, period: Period) -> list[ExplainedEvent]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from heartwheel.sources.mcp_server.answers import AdviceList, GroupTimeline, NextList, RemovalList, StormList, WhyAnswer
+
+AROUND_MS: Final = 60_000
+"""How long before and after a removal its group is looked at to explain it, ms."""
 
 
 class Period(NamedTuple):
