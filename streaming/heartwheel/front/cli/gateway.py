@@ -53,7 +53,6 @@ def gateway(
 
     log_to_stderr()
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-    logging.getLogger("uvicorn").setLevel(logging.WARNING)
     stopping = threading.Event()
     with stopped_by_signals(stopping.set), Gateway(settings) as serving:
         stdout().print(serving.url, markup=False)

@@ -101,8 +101,7 @@ def _serve(server: MCPServer, settings: Settings) -> None:
     from heartwheel.front.cli.signals import serve_until, stopped_by_signals
     from heartwheel.sources.mcp_server.http import McpOverHttp
 
-    for name in ("uvicorn", "httpx", "mcp"):
-        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.getLogger("mcp").setLevel(logging.WARNING)
     stopping = threading.Event()
     with stopped_by_signals(stopping.set), McpOverHttp(server, settings.mcp) as serving:
         stdout().print(serving.url, markup=False)

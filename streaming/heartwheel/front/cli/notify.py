@@ -86,7 +86,6 @@ def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> 
     from heartwheel.readers.notify.notifier import Notifier
     from heartwheel.readers.notify.store import Store
 
-    logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every address, which may be a secret
     if not keys:
         logging.getLogger("heartwheel").warning("messages are not signed: notify.secret is empty")
     store = Store(Path(settings.notify.state_dir))

@@ -130,6 +130,9 @@ def log_to_stderr() -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     # The same holds for the loss of Spark's JVM; Py4J logs it by name and also, with a traceback, by no name at all.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # httpx logs every address, which may be a secret, and uvicorn every start.
+    for name in ("httpx", "uvicorn"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     for handler in logging.getLogger().handlers:
         handler.setFormatter(PlainFormatter("%(asctime)s %(levelname)-7s %(message)s"))
         handler.addFilter(lambda record: record.name != "root")

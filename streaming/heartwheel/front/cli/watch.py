@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,8 +85,6 @@ def watch(
     from heartwheel.sources.watch.service import Watcher
 
     log_to_stderr()
-    for name in ("uvicorn", "httpx"):  # httpx logs every address, which may be a secret
-        logging.getLogger(name).setLevel(logging.WARNING)
     with contextlib.ExitStack() as stack:
         post = _poster(settings, keys, stack) if settings.notify.url else None
         service = Watcher(settings, names, zone, post=post)
