@@ -6,26 +6,20 @@ has a terminal. A line of more than 16 KiB is several entries. A container that 
 
 from __future__ import annotations
 
-import contextlib
-import json
 import random
-import socket
 import socketserver
-import threading
-from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from support.container_logs import SECOND_NS, KeptLog, stamped
+from support.runtime_api import POLL_S, RuntimeApi, RuntimeHandler
 
 ENTRY_BYTES_MAX: Final = 16 << 10
 """Longest entry; a longer line is several."""
 
-_POLL_S: Final = 0.05
 
-
-class DockerApi(socketserver.ThreadingUnixStreamServer):
+class DockerApi(RuntimeApi, socketserver.UnixStreamServer):
     """An engine; a context manager.
 
     Args:
@@ -33,48 +27,30 @@ class DockerApi(socketserver.ThreadingUnixStreamServer):
         rng: decides where answers are cut, if they are.
     """
 
-    daemon_threads = True
-    block_on_close = False
-
     def __init__(self, path: Path, rng: random.Random | None = None) -> None:
         super().__init__(str(path), _Handler)
-        self.rng, self.is_over = rng, False
+        self.rng = rng
         self.containers: dict[str, tuple[KeptLog, dict[str, Any]]] = {}
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": _POLL_S}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_over = True
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
 
     def put(self, name: str, log: KeptLog, *, tty: bool = False, **labels: str) -> None:
         """Make a container, in the place of one of that name."""
         self.containers[name] = (log, {"Tty": tty, "Labels": labels})
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore that a client is gone."""
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(RuntimeHandler):
     server: DockerApi
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's name
         at = urlsplit(self.path)
         query, words = dict(parse_qsl(at.query)), at.path.split("/")
         if at.path == "/containers/json":
-            self._json(200, [self._listed(name) for name in list(self.server.containers)])
+            self.json(200, [self._listed(name) for name in list(self.server.containers)])
             return
         found = [(log, more) for log, more in self.server.containers.values() if log.id == words[2]]
         if not found:
-            self._json(404, {"message": f"No such container: {words[2]}"})
+            self.json(404, {"message": f"No such container: {words[2]}"})
         elif words[3] == "json":
-            self._json(200, {"Config": found[0][1]})
+            self.json(200, {"Config": found[0][1]})
         else:
             self._log(found[0][0], query, tty=found[0][1]["Tty"])
 
@@ -84,9 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {"Id": log.id, "Names": [f"/{name}"], "State": state, "Labels": more["Labels"]}
 
     def _log(self, log: KeptLog, query: dict[str, str], *, tty: bool) -> None:
-        self.send_response(200)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+        self.begin()
         since_ns, follows = int(query.get("since", "0")) * SECOND_NS, query["follow"] == "1"
         at, rng = 0, self.server.rng
         while not self.server.is_over:
@@ -94,33 +68,16 @@ class _Handler(BaseHTTPRequestHandler):
                 some, at, runs = log.entries[at:], len(log.entries), log.is_running
             data = b"".join(_framed(at_ns, line, tty=tty) for at_ns, line in some if at_ns >= since_ns)
             if rng is not None and data and rng.random() < 0.3:
-                self._chunk(data[: rng.randrange(len(data))])
-                self.close_connection = True
-                with contextlib.suppress(OSError):
-                    self.connection.shutdown(socket.SHUT_RDWR)
+                self.chunk(data[: rng.randrange(len(data))])
+                self.break_off()
                 return
             for begin in range(0, len(data), 1000):
-                self._chunk(data[begin : begin + 1000])
+                self.chunk(data[begin : begin + 1000])
             if not follows or not runs:
                 break
             with log.change:
-                log.change.wait_for(lambda: len(log.entries) > at or not log.is_running, _POLL_S)  # noqa: B023
-        self._chunk(b"")
-
-    def _chunk(self, data: bytes) -> None:
-        if data or not self.close_connection:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-            self.wfile.flush()
-
-    def _json(self, code: int, value: Any) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None:
-        """Write nothing."""
+                log.change.wait_for(lambda: len(log.entries) > at or not log.is_running, POLL_S)  # noqa: B023
+        self.chunk(b"")
 
 
 def _framed(at_ns: int, line: bytes, *, tty: bool) -> bytes:

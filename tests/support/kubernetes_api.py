@@ -14,19 +14,18 @@ import socket
 import ssl
 import threading
 from datetime import datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final, Self
+from http.server import HTTPServer
+from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from support.container_logs import SECOND_NS, KeptLog, stamped
+from support.runtime_api import POLL_S, RuntimeApi, RuntimeHandler
 
 PODS: Final = "/api/v1/namespaces/kafka/pods"
 """Where the pods are whose logs it has."""
 
-_POLL_S: Final = 0.05
 
-
-class KubernetesApi(ThreadingHTTPServer):
+class KubernetesApi(RuntimeApi, HTTPServer):
     """A server with the logs of pods in the namespace `kafka`, and any objects; a context manager.
 
     Args:
@@ -34,9 +33,6 @@ class KubernetesApi(ThreadingHTTPServer):
         tokens: that are valid; with `None` none is asked for.
         tls: of the server.
     """
-
-    daemon_threads = True
-    block_on_close = False
 
     def __init__(
         self, rng: random.Random | None = None, tokens: set[str] | None = None, tls: ssl.SSLContext | None = None
@@ -52,22 +48,9 @@ class KubernetesApi(ThreadingHTTPServer):
         self.changes: list[tuple[int, str, str, dict[str, Any]]] = []
         self.version = self.oldest = 100
         self.requests: list[tuple[str, dict[str, str], int]] = []
-        self.is_over = False
         self.nonsense: Any = None
         """What it answers in place of a list."""
         self._open: set[socket.socket] = set()
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": _POLL_S}, daemon=True)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.is_over = True
-        self.cut()
-        self.shutdown()
-        self.server_close()
-        self._thread.join()
 
     @property
     def url(self) -> str:
@@ -131,15 +114,11 @@ class KubernetesApi(ThreadingHTTPServer):
             self._open.add(connection)
         return connection, address
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore that a client is gone."""
 
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class _Handler(RuntimeHandler):
     server: KubernetesApi
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - http.server's name
         at = urlsplit(self.path)
         query = dict(parse_qsl(at.query))
         token = self.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -150,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif at.path in self.server.objects:
             self._list(at.path, query)
         elif at.path.removeprefix(f"{PODS}/") in self.server.pods:
-            self._json(200, self.server.pods[at.path.removeprefix(f"{PODS}/")])
+            self.json(200, self.server.pods[at.path.removeprefix(f"{PODS}/")])
         elif at.path.startswith(f"{PODS}/") and at.path.endswith("/log"):
             self._log_of(at.path.split("/")[-2], at.path, query)
         else:
@@ -159,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _list(self, path: str, query: dict[str, str]) -> None:
         self._note(path, query, 200)
         if self.server.nonsense is not None:
-            self._json(200, self.server.nonsense)
+            self.json(200, self.server.nonsense)
             return
         with self.server.lock:
             found = self.server.objects[path].values()
@@ -168,12 +147,12 @@ class _Handler(BaseHTTPRequestHandler):
                 "metadata": {"resourceVersion": str(self.server.version)},
                 "items": [{key: value for key, value in each.items() if key != "kind"} for each in found],
             }
-        self._json(200, answer)
+        self.json(200, answer)
 
     def _watch(self, path: str, query: dict[str, str]) -> None:
         version = int(query["resourceVersion"])
         self._note(path, query, 200)
-        self._begin()
+        self.begin(**{"Content-Type": "application/json"})
         while not self.server.is_over:
             with self.server.lock:
                 is_gone = version < self.server.oldest
@@ -189,8 +168,8 @@ class _Handler(BaseHTTPRequestHandler):
                 bookmark = {"kind": "Pod", "metadata": {"resourceVersion": str(version)}}
             if new:
                 self._line({"type": "BOOKMARK", "object": bookmark})
-            threading.Event().wait(_POLL_S)
-        self._chunk(b"")
+            threading.Event().wait(POLL_S)
+        self.chunk(b"")
 
     def _log_of(self, name: str, path: str, query: dict[str, str]) -> None:
         with self.server.lock:
@@ -201,7 +180,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._status(400 if logs else 404, words, path, query)
             return
         self._note(path, query, 200)
-        self._begin()
+        self.begin(**{"Content-Type": "application/json"})
         log = wanted[0]
         since_ns = _seconds(query.get("sinceTime", "")) * SECOND_NS
         at, rng = log.kept_from, self.server.rng
@@ -211,55 +190,33 @@ class _Handler(BaseHTTPRequestHandler):
                 is_over = not log.is_running or query.get("follow") != "true"
             text = b"".join(stamped(at_ns, line) for at_ns, line in some if at_ns >= since_ns)
             if rng is not None and text and rng.random() < 0.3:
-                self._chunk(text[: rng.randrange(len(text))])
+                self.chunk(text[: rng.randrange(len(text))])
                 self._fault(rng, follows=query.get("follow") == "true")
                 return
             for begin in range(0, len(text), 1000):
-                self._chunk(text[begin : begin + 1000])
+                self.chunk(text[begin : begin + 1000])
             if is_over:
                 break
             with log.change:
-                log.change.wait_for(lambda: len(log.entries) > at or not log.is_running, _POLL_S)  # noqa: B023
-        self._chunk(b"")
+                log.change.wait_for(lambda: len(log.entries) > at or not log.is_running, POLL_S)  # noqa: B023
+        self.chunk(b"")
 
     def _fault(self, rng: random.Random, *, follows: bool) -> None:
         """End an answer before its time: without a word, or as a server that is stopped ends one that would last."""
         if follows and rng.random() < 0.5:
-            self._chunk(b"")
-        self.close_connection = True
-        with contextlib.suppress(OSError):
-            self.connection.shutdown(socket.SHUT_RDWR)
-
-    def _begin(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
+            self.chunk(b"")
+        self.break_off()
 
     def _line(self, value: Any) -> None:
-        self._chunk(json.dumps(value).encode() + b"\n")
-
-    def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-        self.wfile.flush()
+        self.chunk(json.dumps(value).encode() + b"\n")
 
     def _status(self, code: int, words: str, path: str, query: dict[str, str]) -> None:
         self._note(path, query, code)
-        self._json(code, {"kind": "Status", "status": "Failure", "message": words, "code": code})
-
-    def _json(self, code: int, value: Any) -> None:
-        body = json.dumps(value).encode()
-        self.send_response(code)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        self.json(code, {"kind": "Status", "status": "Failure", "message": words, "code": code})
 
     def _note(self, path: str, query: dict[str, str], code: int) -> None:
         with self.server.lock:
             self.server.requests.append((path, query, code))
-
-    def log_message(self, *_: Any) -> None:
-        """Write nothing."""
 
 
 def _seconds(text: str) -> int:
