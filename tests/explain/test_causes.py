@@ -14,12 +14,13 @@ import msgspec
 import pytest
 
 from heartwheel.front.cli.app import run
+from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
 from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.causes.read import CauseFiles
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scanned import Scanned
-from heartwheel.wire.explained import ExplainedEvent
+from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
 
 BEGIN_MS = 1_795_305_600_000
 LOGGER = "(kafka.coordinator.group.GroupCoordinator)"
@@ -204,6 +205,26 @@ HOSTILE = (
     b"[2026-11-22T02:12:26.153+0000][info] GC(1) Pause Full 1e999ms",
     b"," * 3_000_000,
 )
+
+
+def test_a_watcher_keeps_the_newest_happenings_alone() -> None:
+    """A watcher that runs for months has them in bounded memory, and still finds the cause of what happens now."""
+    causes = Causes(kept_max=10)
+    out = ExplainedEvent(
+        kind=Happened.EXPIRED,
+        reason="session_timeout",
+        time_ms=0,
+        group_id="g",
+        client_id="orders-1",
+        evidence=Evidence("server.log", 1),
+    )
+    for number in range(1_000):
+        at_ms = BEGIN_MS + number * 600_000
+        killed = Happening(kind=HappeningKind.OOM_KILLED, time_ms=at_ms, pod="orders-1", file="f", line=number + 1)
+        assert causes.add([killed, killed]) == [killed]
+        assert causes.size <= 20
+        event = msgspec.structs.replace(out, time_ms=at_ms + 40_000)
+        assert [each.time_ms for each in causes.of(event)] == [at_ms]
 
 
 @pytest.mark.parametrize("kind", ["lines", "objects"])

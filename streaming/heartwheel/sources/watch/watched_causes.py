@@ -14,6 +14,7 @@ from typing import Final, Self
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.settings.servers import WatchSettings
+from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX
 from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.causes.read import CauseFiles
 from heartwheel.sources.explain.local_zone import LocalZone
@@ -37,7 +38,7 @@ class WatchedCauses:
         clock: a clock that never steps, seconds.
 
     Attributes:
-        known: all of them.
+        known: the newest of them, as many as the history keeps.
 
     Raises:
         HeartwheelError: a file cannot be read, or the API of Kubernetes cannot be asked.
@@ -52,7 +53,7 @@ class WatchedCauses:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._history, self._clock = history, clock
-        self.known = Causes(history.happenings())
+        self.known = Causes(history.happenings(), kept_max=HAPPENINGS_MAX)
         names = [name.strip() for name in wanted.causes.split(",") if name.strip()]
         self._files = CauseFiles([name for name in names if not name.startswith(_KUBERNETES)], zone)
         self._namespaces = [name.removeprefix(_KUBERNETES) for name in names if name.startswith(_KUBERNETES)]

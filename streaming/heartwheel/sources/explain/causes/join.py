@@ -33,21 +33,44 @@ _PARTS: Final = re.compile(r"[^-._/:@ ]+")
 
 
 class Causes:
-    """Happenings, by what they happened to."""
+    """Happenings, by what they happened to.
 
-    def __init__(self, happenings: Iterable[Happening] = ()) -> None:
+    Args:
+        happenings: the first ones.
+        kept_max: the newest so many are kept, and at most twice as many; `None` keeps all.
+    """
+
+    def __init__(self, happenings: Iterable[Happening] = (), *, kept_max: int | None = None) -> None:
+        self._kept_max = kept_max
+        self._clear()
+        self.add(happenings)
+
+    def _clear(self) -> None:
         self._known: set[Happening] = set()
         self._by_pod: dict[str, list[Happening]] = defaultdict(list)
         self._by_node: dict[str, list[Happening]] = defaultdict(list)
         self._of_nobody: list[Happening] = []
         self._pods_at: dict[str, set[str]] = defaultdict(set)
         self._nodes_of: dict[str, set[str]] = defaultdict(set)
-        self.add(happenings)
+
+    @property
+    def size(self) -> int:
+        """How many happenings are kept."""
+        return len(self._known)
 
     def add(self, happenings: Iterable[Happening]) -> list[Happening]:
         """Add happenings, and return those that are new."""
         new = [each for each in dict.fromkeys(happenings) if each not in self._known]
-        for each in new:
+        if self._kept_max is not None and len(self._known) + len(new) > 2 * self._kept_max:
+            kept = sorted((*self._known, *new), key=_time)[-self._kept_max :]
+            self._clear()
+            self._put(kept)
+        else:
+            self._put(new)
+        return new
+
+    def _put(self, happenings: Iterable[Happening]) -> None:
+        for each in happenings:
             self._known.add(each)
             for address in each.addresses:
                 self._pods_at[address].add(each.pod)
@@ -59,7 +82,6 @@ class Causes:
                 bisect.insort(self._by_node[each.node], each, key=_time)
             elif each.kind is not HappeningKind.POD:
                 bisect.insort(self._of_nobody, each, key=_time)
-        return new
 
     def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
         """Return what may have caused a removal, the most telling first; nothing for other events."""
