@@ -12,6 +12,7 @@ import pytest
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import HOLD_MS, FollowedPosition, LogFollower, opened_file, text_before
 from heartwheel.sources.explain.layouts import Layout
+from heartwheel.sources.explain.rotated_log import RotatedLog
 from heartwheel.sources.explain.scan import FactReader, Scanned, scan
 from support.grown_logs import BROKEN, real_messages
 from support.hostile_lines import EXPIRY, HEAD, LOGGER
@@ -48,6 +49,47 @@ def test_a_line_waits_for_what_a_client_may_have_broken_off(tmp_path: Path, cut:
     assert facts == wanted
     assert [fact.group_id for fact in facts] == ["good"]
     assert (twice.suspicious, twice.lines) == (once.suspicious, once.lines)
+
+
+def test_a_line_waits_for_a_connection_that_broke_within_its_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a client has broken off comes with the next connection, however late; it shows that the line is forged."""
+    good = f"{HEAD}{EXPIRY.replace('group g', 'group good')}{LOGGER}\n".encode()
+    *begin, rest = f"{BROKEN}\n".encode().splitlines(keepends=True)
+    log, scanned = tmp_path / "server.log", Scanned()
+    log.write_bytes(good + b"".join(begin))
+    tail = follower(log, scanned)
+    monkeypatch.setattr(RotatedLog, "is_cut", True)
+    found = [tail.read(step * HOLD_S)[0] for step in range(10)]
+    assert not any(found)
+    monkeypatch.setattr(RotatedLog, "is_cut", False)
+    with log.open("ab") as more:
+        more.write(rest)
+    facts = [fact for step in range(10, 13) for fact in tail.read(step * HOLD_S)[0]]
+    tail.source.close()
+    once = Scanned()
+    assert facts == whole(log.read_bytes(), once)
+    assert [fact.group_id for fact in facts] == ["good"]
+    assert scanned.suspicious == once.suspicious > 0
+
+
+def test_lines_before_the_last_bytes_of_a_broken_connection_wait_no_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text after them is there, and a server that ends every answer holds nothing back for ever."""
+    log, line = tmp_path / "server.log", f"{HEAD}{EXPIRY}{LOGGER}\n"
+    log.write_text(line)
+    tail = follower(log, Scanned())
+    monkeypatch.setattr(RotatedLog, "is_cut", True)
+    assert tail.read(0.0)[0] == []
+    found = 0
+    for step in range(1, 6):
+        with log.open("a") as more:
+            more.write(line)
+        found += len(tail.read(step * 2 * HOLD_S)[0])
+    tail.source.close()
+    assert found == 5  # of six
 
 
 def test_a_line_is_read_when_its_time_to_wait_is_over(tmp_path: Path) -> None:

@@ -15,18 +15,16 @@ from heartwheel.sources.watch.watched_logs import WatchedLogs
 from heartwheel.wire.explained import ExplainedEvent
 from support.container_logs import KeptLog
 from support.job import wait_for
-from support.stepping import Stepping
 
 
 class Reading:
     """Logs of containers that are read into a history."""
 
-    def __init__(self, logs: WatchedLogs, history: HistoryFile, clock: Stepping) -> None:
-        self.logs, self._history, self._clock = logs, history, clock
+    def __init__(self, logs: WatchedLogs, history: HistoryFile) -> None:
+        self.logs, self._history = logs, history
 
     def turn(self) -> int:
         """Read what there is, once."""
-        self._clock.now_s += 0.4
         return self.logs.read().size
 
     def until_lines(self, lines: int) -> None:

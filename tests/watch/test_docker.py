@@ -18,19 +18,17 @@ from support.container_logs import KeptLog
 from support.docker_api import ENTRY_BYTES_MAX, DockerApi
 from support.grown_logs import real_messages
 from support.read_containers import Reading, check
-from support.stepping import Stepping
 
 
 @contextmanager
 def reading(folder: Path, target: str) -> Iterator[Reading]:
     """Read the logs of containers; at the end nothing more is saved, as if the process was killed."""
-    clock = Stepping()
     with (
         HistoryFile(folder / "h.db", writes=True) as history,
         DockerContainers(target, str(folder / "s"), look_every_s=0.05) as containers,
-        WatchedLogs([], history, containers=[containers], clock=clock) as logs,
+        WatchedLogs([], history, containers=[containers]) as logs,
     ):
-        yield Reading(logs, history, clock)
+        yield Reading(logs, history)
 
 
 def lines(*logs: KeptLog) -> int:

@@ -25,7 +25,6 @@ from support.grown_logs import real_messages
 from support.job import wait_for
 from support.kubernetes_api import KubernetesApi
 from support.read_containers import Reading, check
-from support.stepping import Stepping
 from support.watching import running_watch
 
 TARGET = "kafka/app=broker"
@@ -34,13 +33,12 @@ TARGET = "kafka/app=broker"
 @contextmanager
 def reading(folder: Path, api: KubernetesApi, *, idle_s: float = 5) -> Iterator[Reading]:
     """Read the logs of pods; at the end nothing more is saved, as if the process was killed."""
-    clock = Stepping()
     with (
         HistoryFile(folder / "h.db", writes=True) as history,
         Pods(TARGET, HttpApi(api.url, idle_s=idle_s)) as pods,
-        WatchedLogs([], history, containers=[pods], clock=clock) as logs,
+        WatchedLogs([], history, containers=[pods]) as logs,
     ):
-        yield Reading(logs, history, clock)
+        yield Reading(logs, history)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -193,10 +191,9 @@ def test_tokens_are_read_again_and_the_server_is_checked(tmp_path: Path) -> None
         api.start("broker-1", log)
         environ = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(api.server_address[1])}
         with HistoryFile(tmp_path / "h.db", writes=True) as history:
-            clock = Stepping()
             client = api_of_cluster("", tmp_path, environ)
-            with Pods(TARGET, client) as pods, WatchedLogs([], history, containers=[pods], clock=clock) as logs:
-                watched = Reading(logs, history, clock)
+            with Pods(TARGET, client) as pods, WatchedLogs([], history, containers=[pods]) as logs:
+                watched = Reading(logs, history)
                 watched.until_lines(log.text.count(b"\n"))
                 api.tokens = {"second"}
                 api.cut()

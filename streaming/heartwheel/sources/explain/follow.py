@@ -28,13 +28,10 @@ POLL_MS: Final = 200
 """How often files are read again, ms."""
 
 HOLD_MS: Final = 300
-"""How long a line waits for the text after it, ms: a broker writes a message at once, and a client may have broken it
-into several lines."""
+"""How long a line waits for the text after it, ms: a client may have broken a message into several lines."""
 
 SETTLE_MS: Final = 1_000
 """How long a fact waits for older facts of other logs, ms."""
-
-_READ_BYTES: Final = 1 << 20
 
 
 class FollowedSource(Protocol):
@@ -48,6 +45,11 @@ class FollowedSource(Protocol):
     @property
     def is_next(self) -> bool:
         """Whether the bytes that were read last are the first of another file."""
+        ...
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether text that was written may be missing behind those bytes until a connection is back."""
         ...
 
     def read(self) -> bytes:
@@ -86,7 +88,7 @@ class ResumedSource(FollowedSource, Protocol):
 class FollowedPipe:
     """The content of a pipe, read without waiting for more."""
 
-    is_next = False
+    is_next = is_cut = False
 
     def __init__(self, stream: BinaryIO) -> None:
         self._file = stream.fileno()
@@ -97,7 +99,7 @@ class FollowedPipe:
         """Return the bytes that are there; none if there are none."""
         if self.ended or not select.select([self._file], [], [], 0)[0]:
             return b""
-        data = os.read(self._file, _READ_BYTES)
+        data = os.read(self._file, 1 << 20)
         self.at += len(data)
         self.ended = not data
         return data
@@ -178,6 +180,8 @@ class LogFollower:
             return [*facts, *self._rest()], len(data)
         if data:
             self._came.append((now_s, self._end))
+        if self.source.is_cut and self._came:  # what comes after the last bytes has its time once it can come
+            self._came[-1] = (now_s, self._came[-1][1])
         # Behind a line that was left out, positions in the text are not those in the file: nothing of it may wait.
         size = len(self._held) if skipped and whole else max(self._settled(now_s), len(self._held) - WINDOW_BYTES)
         return [*facts, *self._held.facts(size)], len(data)

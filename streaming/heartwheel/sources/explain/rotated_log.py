@@ -86,6 +86,9 @@ class RotatedLog:
     is_caught_up = True
     """Whether `read` returns what the log had at first: of a file it does, unlike of a connection."""
 
+    is_cut = False
+    """Whether text is missing until a connection is back: a file has none."""
+
     def __init__(
         self,
         path: Path,

@@ -20,7 +20,8 @@ from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.opened_log import STDIN
 from heartwheel.sources.explain.rotated_log import READ_BYTES, TailPosition
 from heartwheel.sources.explain.scanned import Scanned
-from heartwheel.sources.watch.containers.container_log import ContainerLog, Containers
+from heartwheel.sources.watch.containers.container_log import ContainerLog
+from heartwheel.sources.watch.containers.followed import Containers
 from heartwheel.sources.watch.history_file import HistoryFile, SavedLog
 
 _SAVE_EVERY_S: Final = 1.0

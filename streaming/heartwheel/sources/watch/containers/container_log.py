@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.rare_log import RareLog
 from heartwheel.base.worker import Worker
 from heartwheel.sources.explain.rotated_log import StampPosition, TailPosition
 from heartwheel.sources.explain.scan import NEAR_BYTES
+from heartwheel.sources.watch.containers.followed import Containers
 from heartwheel.sources.watch.containers.http_api import ApiError
 from heartwheel.sources.watch.containers.stamps import StampedEntries
 
@@ -28,61 +27,6 @@ _WARN_EVERY_S: Final = 60.0
 _NOT_FOUND: Final = 404
 
 _log = logging.getLogger(__name__)
-
-
-class PresentContainer(NamedTuple):
-    """What a name stands for now.
-
-    Args:
-        id: of the container; empty if it has not been started.
-        previous_id: of the one before it, whose log can still be read; empty if there is none.
-        is_running: whether it writes.
-    """
-
-    id: str
-    previous_id: str
-    is_running: bool
-
-
-class Containers(Protocol):
-    """Some containers whose logs are followed; a context manager."""
-
-    @property
-    def label(self) -> str:
-        """What a page calls them."""
-        ...
-
-    def names(self) -> list[str]:
-        """Return the names of their logs as they are now."""
-        ...
-
-    def close(self) -> None:
-        """End all answers that are being read, and refuse others."""
-        ...
-
-    def present(self, name: str) -> PresentContainer | None:
-        """Return the container of a log; `None` if there is none."""
-        ...
-
-    def entries(
-        self, name: str, container: str, since_s: int, *, previous: bool, follow: bool
-    ) -> AbstractContextManager[Iterator[list[bytes]]]:
-        """Read a log.
-
-        Args:
-            name: of the log.
-            container: the id of the container whose log it must be.
-            since_s: from when on, epoch s; 0 for all.
-            previous: whether that of the container before the present one.
-            follow: whether to wait for more.
-
-        Returns:
-            Entries as they come, each with its time before it, whole lines unless the container's runtime has cut them.
-
-        Raises:
-            ApiError: it cannot be read, or the connection broke; 404 if the name stands for another container by now.
-        """
-        ...
 
 
 class _Mark(NamedTuple):
@@ -142,6 +86,11 @@ class ContainerLog:
     def is_caught_up(self) -> bool:
         """Whether what there was at first is read, or cannot be read now."""
         return self._receiver.is_caught_up and not self._pieces
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether only the next answer can show what is behind the bytes that came."""
+        return self._receiver.is_cut
 
     def read(self) -> bytes:
         """Return the new bytes; none if there are none.
@@ -219,12 +168,13 @@ class _Receiver(Worker):
     Attributes:
         container: the id of the container whose log it reads; empty before there is one.
         is_caught_up: whether what there was at first was received, or could not be.
+        is_cut: whether its last answer broke, or ended behind something new of a container that runs.
     """
 
     def __init__(self, log: ContainerLog, containers: Containers, read: StampedEntries) -> None:
         super().__init__(self._work, f"heartwheel-log-{log.name}", close_s=_CLOSE_S)
         self._log, self._containers, self._read = log, containers, read
-        self.container, self.is_caught_up = log.head, False
+        self.container, self.is_caught_up, self.is_cut = log.head, False, False
         self._is_whole = self._is_over = False
         """Whether the last answer ended as it should, and whether it had nothing new of a container that had ended."""
         self._pause_s = _PAUSE_S
@@ -238,6 +188,7 @@ class _Receiver(Worker):
             except ApiError as error:
                 # A pod that is gone just after its log has ended as it should: that end was the last.
                 self._is_whole = self._is_whole and error.status == _NOT_FOUND
+                self.is_cut = error.status != _NOT_FOUND
                 if not self.stopping and not error.is_idle:
                     self._rare.warning("%s: %s; it is read on when that is over (%d times)", self._log.name, error)
                     self._pause_s = min(2 * self._pause_s, _PAUSE_S_MAX)
@@ -248,7 +199,7 @@ class _Receiver(Worker):
         """Receive what one answer has."""
         present = self._containers.present(self._log.name)
         if present is None or not present.id:
-            self.is_caught_up = True
+            self.is_caught_up, self.is_cut = True, False
             return
         if self.container == present.id:
             self._receive(is_running=present.is_running, previous=False)
@@ -275,13 +226,13 @@ class _Receiver(Worker):
         before = self._read.newest_ns, self._read.entries
         wanted = self._log.name, self.container, self._read.since_s
         with self._containers.entries(*wanted, previous=previous, follow=follow) as parts:
-            self._is_whole = False
+            self._is_whole = self.is_cut = False
             for part in parts:
                 self._take(part)
                 if self.stopping:
                     return
         is_new = (self._read.newest_ns, self._read.entries) != before
-        self._is_whole, self._is_over = True, not is_running and not is_new
+        self._is_whole, self._is_over, self.is_cut = True, not is_running and not is_new, is_running and is_new
         self._pause_s = _PAUSE_S
         self.is_caught_up = self.is_caught_up or not previous
 

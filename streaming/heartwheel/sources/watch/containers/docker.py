@@ -12,7 +12,7 @@ import httpx
 
 from heartwheel.base.rare_log import RareLog
 from heartwheel.base.worker import Worker
-from heartwheel.sources.watch.containers.container_log import PresentContainer
+from heartwheel.sources.watch.containers.followed import PresentContainer
 from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi, lines_of
 
 _LOOK_EVERY_S: Final = 1.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.sources.watch.containers.container_log import PresentContainer
+from heartwheel.sources.watch.containers.followed import PresentContainer
 from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi, lines_of
 from heartwheel.sources.watch.containers.object_watch import DELETED, ObjectWatch
 

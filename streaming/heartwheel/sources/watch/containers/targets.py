@@ -6,8 +6,8 @@ import contextlib
 from pathlib import Path
 
 from heartwheel.settings.servers import WatchSettings
-from heartwheel.sources.watch.containers.container_log import Containers
 from heartwheel.sources.watch.containers.docker import DockerContainers
+from heartwheel.sources.watch.containers.followed import Containers
 from heartwheel.sources.watch.containers.kubernetes import Pods, api_of_cluster
 
 
