@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
 from heartwheel.kafka.readback import read_topic
+from heartwheel.proof.audit.clocks import Clocks
+from heartwheel.settings import Settings
 from support.group_members import GroupMember
 from support.job import PATIENCE_S, wait_for
 
@@ -54,6 +57,15 @@ def started(words: list[str], folder: Path, env: dict[str, str]) -> Iterator[Non
     assert code == 0, log.read_text()
 
 
+def _has_decided(bootstrap: str) -> bool:
+    clocks = Clocks()
+    for record in read_topic(bootstrap, "heartwheel-status"):
+        if record.value is not None:
+            row = msgspec.json.decode(record.value)
+            clocks.batch(row["shard"], row["batch_ms"], row["clock_ms"])
+    return clocks.proven_ms(Settings().engine.shards) > 0
+
+
 @pytest.mark.spark
 @pytest.mark.kafka
 @pytest.mark.parametrize(
@@ -74,6 +86,8 @@ def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> 
             if placed[0] in READY:
                 running.enter_context(started(placed, tmp_path, env))
                 continue
+            if placed[0] == "audit":
+                wait_for(lambda: _has_decided(broker.bootstrap), "two batches of each shard")
             command = [sys.executable, "-m", "heartwheel", *placed]
             done = subprocess.run(
                 command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False, timeout=200
