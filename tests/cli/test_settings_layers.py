@@ -52,7 +52,7 @@ def test_every_value_knows_its_layer() -> None:
 def test_file_is_found(file: File, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file is the one named, else that of the environment, else conf/heartwheel.toml where it is there."""
     monkeypatch.chdir(tmp_path)
-    assert load_settings().settings.engine.shards == 8
+    assert load_settings().settings.engine.shards == 4
     (tmp_path / "conf").mkdir()
     (tmp_path / "conf" / "heartwheel.toml").write_text("engine.shards = 5")
     assert load_settings().settings.engine.shards == 5

@@ -47,7 +47,7 @@ def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Pat
     with pytest.raises(CheckpointError) as caught:
         open_checkpoint(_settings(tmp_path / "c", *flags))
     for words in (
-        "engine.shards is 9, the checkpoint has 8",
+        "engine.shards is 9, the checkpoint has 4",
         "is other, the checkpoint has",
         "is 3, the checkpoint has 4",
     ):
@@ -117,7 +117,7 @@ def test_an_address_is_not_looked_at_before_there_is_a_session(tmp_path: Path, m
     """Without a session an address cannot be read: nothing is written in its place, and nothing is assumed of it."""
     monkeypatch.chdir(tmp_path)
     job = heartbeat_job(_settings(tmp_path, *CLUSTER, "checkpoint.location=hdfs://name/heartwheel"))
-    assert job.manifest == Manifest(format=FORMAT, shards=8, shuffle_partitions=2, topic="consumer-heartbeats")
+    assert job.manifest == Manifest(format=FORMAT, shards=4, shuffle_partitions=2, topic="consumer-heartbeats")
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(CheckpointError, match="is not a local folder"):
         read_manifest("hdfs://name/heartwheel")

@@ -79,8 +79,8 @@ class EngineSettings(Section):
         feeds: names of the feeds whose times are believed, such as that of a tap, with commas between them.
     """
 
-    shards: Annotated[int, Field(ge=1, le=1024)] = 8
-    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 400
+    shards: Annotated[int, Field(ge=1, le=1024)] = 4
+    trigger_interval_ms: Annotated[DurationMs, Field(ge=100, le=600_000)] = 200
     tick_interval_ms: Annotated[DurationMs, Field(ge=50, le=60_000)] = 200
     outage_min_ms: Annotated[DurationMs, Field(ge=1_000, le=600_000)] = 3_000
     catch_up_max_records: Annotated[int, Field(ge=1_000)] = 1_000_000
@@ -209,7 +209,8 @@ class SparkSettings(Section):
         driver_memory_bytes: heap of the driver, which in local mode does all the work.
         executor_python: the Python that a cluster's executors start; empty means `python3`, or what `spark-submit` was
             given. With a local master it is the one that runs this.
-        shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core.
+        shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core, and one in all
+            for two cores.
         auth_secret: what the processes of a cluster share, `spark.authenticate.secret`; YARN and Kubernetes make one.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
     """

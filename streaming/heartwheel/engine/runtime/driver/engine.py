@@ -15,11 +15,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.base.phrases import count
 from heartwheel.engine.runtime.driver.brake import Brake, ends_of
 from heartwheel.engine.runtime.driver.checkpoint import Manifest
 from heartwheel.engine.runtime.driver.given_spark import has_jvm, require_choice, stop_session
 from heartwheel.engine.runtime.driver.job import Job
 from heartwheel.engine.runtime.driver.job_config import StreamConfig
+from heartwheel.engine.runtime.driver.map_tasks import MapTasks
 from heartwheel.engine.runtime.driver.progress import Progress, ProgressReader
 from heartwheel.engine.runtime.driver.session import jvm_exit_code, session_conf, start_session
 from heartwheel.engine.runtime.driver.ticker import Ticker
@@ -191,6 +193,7 @@ class Engine:
 
     def _supervise(self, spark: SparkSession, ticker: Ticker) -> None:
         tries = 0
+        self._map_tasks = MapTasks(self._job.config.map_tasks, state_partitions=self.manifest.shuffle_partitions)
         interval = f"{self._job.config.trigger_interval_ms} milliseconds"
         while not self._stop.is_set():
             self._moved = False
@@ -199,7 +202,8 @@ class Engine:
                 partitions = self._partitions = ticker.count_partitions(_METADATA_S_MAX)
                 self._unfinished.pass_over(spark, partitions, self._watch)
                 if not self._stop.is_set():
-                    self._watch(self._job.start(spark, partitions=partitions, processingTime=interval))
+                    tasks = self._map_tasks.tasks
+                    self._watch(self._job.start(spark, partitions=partitions, map_tasks=tasks, processingTime=interval))
             except PySparkException as error:
                 tries = 1 if self._moved else tries + 1
                 fault = explain(error)
@@ -226,21 +230,25 @@ class Engine:
         self._stop.wait(backoff_s)
 
     def _watch(self, query: StreamingQuery) -> None:
-        progress, clock, set_back_s = ProgressReader(query), WallClock(), 0.0
+        progress, clock, set_back_s, tasks = ProgressReader(query), WallClock(), 0.0, self._map_tasks.tasks
         while not query.awaitTermination(_POLL_S):  # type: ignore[arg-type]  # takes fractions of a second too
             finished = list(progress.fresh())
             for batch in finished:
                 self._add(batch)
             if finished:
                 self._brake.look([batch.waiting for batch in finished])
+                self._map_tasks.look(finished)
             set_back_s += clock.set_back_s()
             wanted = self._stop.is_set() or self._brake.holds or set_back_s >= _SET_BACK_S_MIN or self._has_grown()
+            wanted |= self._map_tasks.tasks != tasks
             # Between two batches a stop costs nothing; a batch that is cut short is done again at the next start.
             if wanted and (finished or not query.status["isTriggerActive"]):
                 query.stop()
                 break
         for batch in progress.fresh():
             self._add(batch)
+        if self._map_tasks.tasks != tasks:
+            _log.info("the topic is read by %s from now on", count(self._map_tasks.tasks, "task"))
         if set_back_s >= _SET_BACK_S_MIN:
             _log.warning("the clock was set back by %.0f s, for which Spark would wait: the query restarts", set_back_s)
 

@@ -61,17 +61,21 @@ class Job(Generic[ConfigT]):
             self._open(spark)
         self._take(self.manifest, add_run(self.settings.checkpoint.location, self.run, spark))
 
-    def start(self, spark: SparkSession, *, partitions: int = 0, **trigger: Any) -> StreamingQuery:
+    def start(
+        self, spark: SparkSession, *, partitions: int = 0, map_tasks: int | None = None, **trigger: Any
+    ) -> StreamingQuery:
         """Start the query.
 
         Args:
             partitions: how many the topic has; 0 if that is not known.
+            map_tasks: how many tasks read it; those of the configuration if left out.
             trigger: the argument of `DataStreamWriter.trigger`.
         """
         before = partial(former_counts, self.settings, self.config.source, partitions)
         reads_on = self.config.starting_offsets == "latest"
         counts = add_count(self.settings.checkpoint.location, partitions, spark, former=tuple if reads_on else before)
-        return start_query(self._plugin, spark, replace(self.config, counts=counts), **trigger)
+        config = replace(self.config, counts=counts, map_tasks=map_tasks or self.config.map_tasks)
+        return start_query(self._plugin, spark, config, **trigger)
 
     def adapt_to(self, fault: Fault) -> None:
         """Change what the next start of the query does, after what has ended the last one."""

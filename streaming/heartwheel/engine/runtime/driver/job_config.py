@@ -25,7 +25,7 @@ class StreamConfig:
         starting_offsets: `earliest` or `latest`, for a new checkpoint.
         fail_on_data_loss: whether unread records that are gone from the topic end the job.
         slots: the grouping key of each shard.
-        map_tasks: tasks that read and pack the topic.
+        map_tasks: most tasks that read and pack the topic (`MapTasks`).
         outage_min_ms: shortest gap in a partition that may be an outage, ms.
         runs: the runs of the ticker that the checkpoint knows, this one last.
         counts: how many partitions the topic had at the starts on this checkpoint, ever more, and each time from which
@@ -42,7 +42,7 @@ class StreamConfig:
     fail_on_data_loss: bool = True
     slots: tuple[int, ...]
     map_tasks: int = 2
-    trigger_interval_ms: int = 400
+    trigger_interval_ms: int = 200
     tick_interval_ms: int = 200
     outage_min_ms: int = 3_000
     runs: tuple[str, ...] = ()

@@ -24,9 +24,9 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     # As much as the system gives, in place of Kafka's 64 KiB: a drain is a tenth faster, and spares the broker a third.
     "kafka.receive.buffer.bytes": "-1",
     # At the end of a batch's range the consumer asks for what comes next, and the broker holds that answer back for
-    # half a second by default: the next batch on that consumer would wait for it (measured with
-    # tests/benchmarks/job_bench.py: 0.91 against 0.65 s a batch at 33 thousand heartbeats a second).
-    "kafka.fetch.max.wait.ms": "20",
+    # half a second by default: the next batch on that consumer would wait for it, and a task that reads several
+    # partitions for each of them. Between two batches nothing is asked, so a short time costs the broker no request.
+    "kafka.fetch.max.wait.ms": "1",
     "groupIdPrefix": "heartwheel",
 }
 """What the Kafka source is always given; `[kafka.client]` of the configuration comes on top."""
