@@ -1,6 +1,8 @@
 """Measure how late verdicts are: deadlines spread evenly, on a real broker; a table on stderr, JSON on stdout.
 
-Run it as `python tests/benchmarks/lateness_bench.py [--seconds 60] [--expirations 1000]`. Each load has members that
+Run it as `python tests/benchmarks/lateness_bench.py [--seconds 60] [--expirations 1000]`. With `--variant`, as in
+`--variant "spark.shuffle_partitions=2 engine.trigger_interval=400ms" --variant ""`, settings are measured one after the
+other in one JVM, which is warmer for each later one: turn the order round, too. Each load has members that
 beat, at the given rate, and others that beat once, one by one, and fall silent. Lateness is from a member's deadline to
 the append time of its expiration, both by the broker's clock. Broker, feeder, JVM and Python workers share the cores;
 the cores that each used are in the same row, so that a busy machine shows.
@@ -15,13 +17,17 @@ import sys
 import tempfile
 import threading
 import time
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 from heartwheel.base.percentiles import percentile
 from heartwheel.engine.heartbeats.config import job_config
 from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
+from heartwheel.engine.runtime.driver.checkpoint import Manifest
 from heartwheel.engine.runtime.driver.job import start_query
+from heartwheel.engine.runtime.driver.map_tasks import MapTasks
 from heartwheel.engine.runtime.driver.session import session_conf, start_session
 from heartwheel.engine.runtime.driver.ticker import Ticker, new_run
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
@@ -46,9 +52,10 @@ def main() -> None:
     parser.add_argument("--warm", type=int, default=25, help="how long it runs before that")
     parser.add_argument("--expirations", type=int, default=1_000, help="members that fall silent in each load")
     parser.add_argument("--set", action="append", default=[], help="settings, as `engine.trigger_interval=250ms`")
+    parser.add_argument("--variant", action="append", help="settings of one variant, with spaces between them")
     parser.add_argument("--loads", type=int, nargs="*", default=[0, 1], help="which of the loads")
     arguments = parser.parse_args()
-    report = []
+    report: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="heartwheel-bench-") as folder, EmbeddedKafka(heap="512m") as broker:
         flags = [
             f"kafka.bootstrap_servers={broker.bootstrap}",
@@ -59,28 +66,34 @@ def main() -> None:
         settings = load_settings(None, {}, flags).settings
         conf = session_conf(settings, fetch_jars("spark"), shuffle_partitions=2, log_file=Path(folder) / "spark.log")
         spark = start_session(conf, log_file=Path(folder) / "spark.log")
-        for number in arguments.loads:
-            row = measure(spark, broker, flags, Path(folder), *LOADS[number], arguments)
-            report.append(row)
-            sys.stderr.write(f"\n{LOADS[number][0]:,} members, {LOADS[number][1]:,} heartbeats/s\n")
+        for number, variant in product(arguments.loads, arguments.variant or [""]):
+            place = Path(folder) / str(len(report))
+            row = measure(spark, broker, [*flags, *variant.split()], place, *LOADS[number], arguments)
+            report.append({"variant": variant, **row})
+            sys.stderr.write(f"\n{LOADS[number][0]:,} members, {LOADS[number][1]:,} heartbeats/s {variant}\n")
             sys.stderr.writelines(f"  {name:28} {value:>10,}\n" for name, value in row.items())
         spark.stop()
     sys.stdout.write(json.dumps(report) + "\n")
 
 
 def measure(
-    spark: Any, broker: EmbeddedKafka, flags: list[str], folder: Path, members: int, rate: int, arguments: Any
+    spark: Any, broker: EmbeddedKafka, flags: list[str], place: Path, members: int, rate: int, arguments: Any
 ) -> dict[str, Any]:
-    """Run one load, and give its figures."""
+    """Run one load, and give its figures.
+
+    Args:
+        place: where its checkpoint goes.
+    """
     kinds = ("heartbeats", "expirations", "triggers", "status", "rejects")
-    names = {name: f"{name}-{members}" for name in kinds}
+    names = {name: f"{name}-{place.name}" for name in kinds}
     specs = engine_topics(TopicNames(**names), heartbeat_partitions=PARTITIONS, output_partitions=PARTITIONS)
     ensure_topics(broker.bootstrap, specs, create=True)
     topic_flags = [f"kafka.topics.{name}={real}" for name, real in names.items()]
-    checkpoint = f"checkpoint.location={folder / f'checkpoint-{members}'}"
-    settings = load_settings(None, {}, [*flags, *topic_flags, checkpoint]).settings
-    run = new_run()
-    config = job_config(settings, shuffle_partitions=2, runs=(run,))
+    settings = load_settings(None, {}, [*flags, *topic_flags, f"checkpoint.location={place}"]).settings
+    run, partitions = new_run(), Manifest.of(settings).shuffle_partitions
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    config = job_config(settings, shuffle_partitions=partitions, runs=(run,))
+    config = replace(config, map_tasks=MapTasks(config.map_tasks, state_partitions=partitions).tasks)
     living = RawMembers(members=members, generation_id=1, session_timeout_ms=600_000)
     # Each in a group of its own: its expiration is then all that the group's rules have to do.
     dying = RawMembers(
