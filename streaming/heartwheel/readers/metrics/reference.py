@@ -23,15 +23,16 @@ END: Final = "<!-- end of what is made -->"
 
 def reference() -> str:
     """Return the reference of all metrics in Markdown."""
-    return "\n".join(line for title, metrics in SECTIONS.items() for line in _section(title, metrics))
+    head = ("| metric | kind | label | meaning |", "|---|---|---|---|")
+    rows = (line for title, metrics in SECTIONS.items() for line in _section(title, metrics))
+    return "\n".join([*head, *rows, ""])
 
 
 def _section(title: str, metrics: tuple[Metric, ...]) -> Iterator[str]:
-    yield from (f"### {title}", "", "| metric | kind | label | meaning |", "|---|---|---|---|")
+    yield f"| **{title}** | | | |"
     for metric in metrics:
         labels = ", ".join(f"`{label}`" for label in metric.labels)
         yield f"| `{metric.name}` | {metric.kind} | {labels} | {metric.help} |"
-    yield ""
 
 
 def page_with_reference(page: str) -> str:
