@@ -30,7 +30,7 @@ SKIPPED = "skipped"
 """The cause of an offset that `heartwheel skip` made the job pass over. Any record may be there, even one that the
 audit could not read either."""
 
-_BRING_NOBODY = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD, EventType.EXPIRED})
+_ADD_NO_MEMBER = frozenset({EventType.LEAVE, EventType.LOAD, EventType.UNLOAD, EventType.EXPIRED})
 
 
 class Rejects:
@@ -79,7 +79,7 @@ class Rejects:
     def _is_possible(self, reject: OpenReject, event: Request, group: AuditedGroup | None) -> bool:
         if group is None or is_forgotten(group):
             return reject.cause == SHARD_FULL  # a shard at its limit of groups refuses every record of a new group
-        if _brings_nobody(event):
+        if _adds_no_member(event):
             return False
         member_id = event.sender if isinstance(event, GroupHeartbeat) else event.member_id or event.assigned_member_id
         if group.holds(member_id or "", event.group_instance_id):
@@ -176,8 +176,8 @@ def _note(ledger: Ledger, kind: FindingKind, reject: OpenReject, detail: str) ->
     )
 
 
-def _brings_nobody(event: Request) -> bool:
+def _adds_no_member(event: Request) -> bool:
     """Return whether a request adds no member; the failure of a worker may be its first record, which adds it."""
     if isinstance(event, GroupHeartbeat):
         return event.member_epoch < 0
-    return event.type in _BRING_NOBODY and event.failure is None
+    return event.type in _ADD_NO_MEMBER and event.failure is None

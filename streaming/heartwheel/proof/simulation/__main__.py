@@ -20,7 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 if every promise held, 1 if not.
     """
-    parser = argparse.ArgumentParser(prog="python -m heartwheel.proof.simulation", description=main.__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m heartwheel.proof.simulation", description="Simulate histories from seeds, or print one of them."
+    )
     parser.add_argument("--seeds", type=_range, default=range(1_000), help="number of seeds from 0 on, or FIRST..END")
     parser.add_argument("--seed", type=int, help="print the history of this seed")
     parser.add_argument(
