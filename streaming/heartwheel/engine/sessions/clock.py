@@ -1,6 +1,6 @@
-"""The clock of a shard: what the rows of the source prove of time, and what the running query adds where they are none.
+"""The clock of a shard: the times of the source's rows, and the running time of the query while there are no rows.
 
-Every shard reads the same readings, so all shards of a query have one time (`docs/sessions.md` has the table).
+Every shard gets the same readings, so all shards of a query have one time (`docs/sessions.md` has the table).
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class SessionState:
 
     @property
     def encoded_bytes(self) -> int:
-        """How many bytes of text the state was decoded from, but for the events that wait."""
+        """The length of the text that the state was decoded from, without the events that wait, bytes."""
         return sum(len(text) for name, (_, text) in self.encoded.items() if name != "waiting")
 
     def rewound(self, rows: int, deadlines_ms: Ints) -> TimingWheel:

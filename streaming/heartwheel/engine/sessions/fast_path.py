@@ -1,8 +1,8 @@
-"""Keys that only go on: nearly all events of nearly all batches, without a sort.
+"""Keys whose session only continues: nearly all events of nearly all batches, without a sort.
 
-A key with a session whose events of a batch are all newer than its last one, and older than the deadline that it had
-before them, goes on whatever their order is: the deadline only moves away. So of its events the newest counts alone.
-`tests/sessions/test_cuts.py` holds that both ways give the same.
+If all events of a key in a batch are newer than its last event, and older than the deadline that it had before them,
+its session continues in whatever order they come, as each can only put the deadline off. So only the newest counts.
+`tests/sessions/test_cuts.py` checks that both ways give the same.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The map side: the distinct rows of a frame once, and of each event its time.
 
-Most keys say the same of themselves in every event. So of a frame of a million rows each shard gets the keys, the
-carried values and the timeouts of its distinct rows, and twelve bytes an event. Which rows are equal is told by a hash
-of all their columns but the time, made in the JVM.
+Most keys have the same values in every event. So of a frame of a million rows each shard gets the keys, the carried
+values and the timeouts of its distinct rows, and twelve bytes an event. Rows are equal if a hash of all their columns
+but the time is, which the JVM makes.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ KIND_BITS: Final = 3
 
 
 class SourceReading(msgspec.Struct, array_like=True):
-    """What a frame has of one partition of the source.
+    """What a frame shows of one partition of the source.
 
     Args:
         partition: its number; 0 where the whole source is one.

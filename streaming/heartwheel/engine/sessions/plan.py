@@ -1,8 +1,8 @@
 """The Spark side: what `sessions` adds to a DataFrame's plan.
 
 Rows get what the packer needs (`prepared`), are packed by shard, and each shard is advanced. No part of it needs the
-JVM's objects, so it works on Spark Connect, too. The last step makes rows of Arrow streams again in Python: what pandas
-would do with decimals, nested columns and integers with nulls on the way is spared them.
+JVM's objects, so it works on Spark Connect, too. The last step makes rows of Arrow streams in Python, so that
+pandas cannot change decimals, nested columns and integers with nulls on the way.
 """
 
 from __future__ import annotations

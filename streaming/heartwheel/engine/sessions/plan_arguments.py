@@ -123,7 +123,7 @@ class _Columns:
 
 
 def _ms_of(timeout: Column, kind: DataType) -> Column:
-    """Return a timeout in ms, null where there is none that can be: of one row with a wrong one, no query may fail."""
+    """Return a timeout in ms; null if it is not a possible one, because a single row must not end the query."""
     if isinstance(kind, DayTimeIntervalType):
         ms = F.unix_millis(F.timestamp_millis(F.lit(0)) + timeout)
         return F.when(ms <= DURATION_MAX_MS, ms)

@@ -53,7 +53,7 @@ class AnswerSource(BaseModel):
 
 
 class ToolAnswer(BaseModel):
-    """What every answer has."""
+    """The fields that every answer has."""
 
     note: str = NOTE
     source: AnswerSource

@@ -114,7 +114,7 @@ class DashboardAnswers:
         return GroupTimeline(**frame, entries=[_entry(each) for each in found[:limit]], matched=len(found))
 
     def advise(self, group: str) -> AdviceList:
-        """Return no advice: a dashboard has none of all groups."""
+        """Return an empty list: the API of a dashboard has no advice."""
         frame = self._frame(group)
         return AdviceList(**frame | {"unknowns": [_NO_ADVICE, *frame["unknowns"]]}, groups=[])
 
@@ -158,7 +158,7 @@ class DashboardAnswers:
         return now or _Now(at_ms=0, window=_NO_WINDOW, storms=[], log=None)
 
     def _frame(self, group: str, now: _Now | None = None) -> dict[str, Any]:
-        """Return what every answer has."""
+        """Return the fields that every answer has."""
         now = now or self._now()
         shared = ToolAnswer(
             source=AnswerSource(

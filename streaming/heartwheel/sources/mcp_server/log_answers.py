@@ -132,7 +132,7 @@ class LogAnswers:
         return AdviceList(**self._frame(read, group), groups=groups)
 
     def who_is_next(self, limit: int) -> NextList:  # noqa: ARG002 - the signature of Questions
-        """Return nobody: a log cannot show it."""
+        """Return an empty list: a log does not show who is next."""
         frame = self._frame(self._reader.read(), "")
         return NextList(**frame | {"unknowns": [_NO_NEXT, *frame["unknowns"]]}, members=[])
 
@@ -168,7 +168,7 @@ class LogAnswers:
         return shown
 
     def _frame(self, read: LogReading, group: str) -> dict[str, Any]:
-        """Return what every answer has."""
+        """Return the fields that every answer has."""
         scanned = read.scanned
         is_missing = bool(group) and not any(map(Wanted([group]).takes_group, scanned.groups))
         names = sorted(scanned.groups)[:LISTED_MAX] if is_missing else []

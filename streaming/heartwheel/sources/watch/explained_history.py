@@ -1,4 +1,4 @@
-"""Explain a history as the logs are explained from which it was made."""
+"""Explain a history: it gives the events of the logs that it was made from."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class HistoryError(HeartwheelError):
 
 
 def check_schema(db: sqlite3.Connection, path: Path, *, writes: bool) -> None:
-    """Make the schema in a file that is empty; raise an error for any other file that has not this one.
+    """Make the schema in a file that is empty; raise an error if a file has another one.
 
     Raises:
         HistoryError: it is not a history, or of a newer release.

@@ -1,6 +1,6 @@
-"""Find the facts of a stretch of time in a history: those of each file lie in the order of time, and a search does.
+"""Find the facts of a stretch of time in a history, by a binary search: those of each file are in the order of time.
 
-No column and no index of times is needed for that: they would make each history larger, and old ones another format.
+So there is no column or index of times, which would make each history larger, and give older ones another format.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class LiveEvents:
             self._came.append((now_s, newest))
 
     def ready(self) -> list[ExplainedEvent]:
-        """Return the events whose turn it is, and those of rebalances that have been running for long."""
+        """Return the events whose wait for earlier ones is over, and those of rebalances that run for long."""
         now_s = self._clock()
         ready = self._in_turn.ready(now_s)
         while self._came and self._in_turn.is_over(self._came[0][0], now_s):

@@ -1,4 +1,4 @@
-"""Rebalances of restarts: each member leaves once and comes back, so they are no storm that a message is about."""
+"""Rebalances of restarts: each member leaves once and comes back, which is no storm, and so makes no message."""
 
 from __future__ import annotations
 
