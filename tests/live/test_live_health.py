@@ -129,7 +129,7 @@ def test_a_silent_job_is_stalled() -> None:
     """A job that was killed says nothing: its rows stop, and the page tells for how many triggers."""
     health = judged(job(T0), status(), now_ms=T0 + MINUTE_MS)
     assert (health.state, health.ready) == (HealthState.STALLED, False)
-    assert "says nothing any more; no batch for 60 triggers" in health.sentence
+    assert "reports nothing any more; no batch for 60 triggers" in health.sentence
 
 
 @pytest.mark.parametrize(("now_ms", "state"), [(5_999, HealthState.HEALTHY), (6_000, HealthState.STALLED)])

@@ -63,7 +63,7 @@ def test_one_heartbeat_is_one_event(server: FedDashboard, tab: Callable[..., Tab
     page = tab(server).open(f"/members/{GROUP}/{ONCE}")
     part = page.locator(".panel", has=page.get_by_role("heading", name="How long it was silent"))
     expect(part).to_contain_text("1 event around it, from the heartbeat topic")
-    expect(part.locator(".empty")).to_have_text("There is one event.Between two events there would be a time to draw.")
+    expect(part.locator(".empty")).to_have_text("There is one event.The chart needs two.")
     expect(part.locator("details li")).to_have_count(1)
 
 

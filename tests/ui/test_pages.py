@@ -174,33 +174,37 @@ def test_page_now_answers_in_one_look(shop: FedDashboard, tab: Callable[..., Tab
     expect(page.locator(".chart").nth(1)).to_have_attribute(
         "aria-label", _starts("Known after the deadline. median: now")
     )
-    expect(page.get_by_text("All 410 that died and can be judged were found in time")).to_be_visible()
+    expect(page.get_by_text("All 410 silences that can be judged were found in time")).to_be_visible()
 
 
 CANARY: dict[str, tuple[dict[str, Any], str, str]] = {
-    "nothing yet": ({"expected": 0, "known": 0, "pending": 0}, "Starting", "No canary has had to die yet."),
-    "the first awaited": ({"expected": 2, "known": 0}, "Starting", "The first that died may still be found in time."),
+    "nothing yet": (
+        {"expected": 0, "known": 0, "pending": 0},
+        "Starting",
+        "No member of the canary has fallen silent yet.",
+    ),
+    "the first awaited": ({"expected": 2, "known": 0}, "Starting", "The first silence may still be found in time."),
     "none can be judged": (
         {"expected": 3, "known": 0, "pending": 0, "void": 3, "void_reason": "Kafka did not answer"},
         "Not known",
-        "None that died can be judged: Kafka did not answer.",
+        "No silence can be judged: Kafka did not answer.",
     ),
     "some cannot be judged": (
         {"expected": 415, "void": 3, "void_reason": "Kafka did not answer"},
         "Proved",
-        "All 410 that died and can be judged were found in time, and none that lived was expired.",
+        "All 410 silences that can be judged were found in time, and no living member was expired.",
     ),
-    "late": ({"late": 3}, "Late", "3 of 410 that died were found later than 2.5 s after the deadline."),
+    "late": ({"late": 3}, "Late", "3 of 410 silences were found later than 2.5 s after the deadline."),
     "missed": (
         {"expected": 413, "missed": 1, "late": 2},
         "Broken",
-        "1 of 411 that died was not found in time: the engine's promises do not hold. Look at its log.",
+        "1 of 411 silences was not found in time: the engine's promises do not hold. Look at its log.",
     ),
     "missed and false": (
         {"expected": 414, "missed": 2, "false_": 1},
         "Broken",
         (
-            "2 of 412 that died were not found in time, and 1 that lived was expired: the engine's promises do not "
+            "2 of 412 silences were not found in time, and 1 living member was expired: the engine's promises do not "
             "hold. Look at its log."
         ),
     ),
@@ -218,7 +222,7 @@ def test_canary_says_one_thing(tab: Callable[..., Tab], state: str) -> None:
         box = page.locator(".panel", has=page.locator("h2", has_text="Canary"))
         expect(box.locator("p")).to_have_text([f"{label} {sentence}"])
         cells = dict(zip(box.locator("dt").all_inner_texts(), box.locator("dd").all_inner_texts(), strict=True))
-        assert cells["Died on schedule"] == str(figures.expected)
+        assert cells["Silent on schedule"] == str(figures.expected)
         assert cells["Cannot be judged"] == str(figures.void)
         assert ("99 of 100 within" in cells) == (figures.known >= 100)
 

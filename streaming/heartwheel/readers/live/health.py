@@ -143,7 +143,7 @@ def _stopped(signs: Signs, now_ms: int) -> Health | None:
 def _retrying(signs: Signs, now_ms: int) -> Health | None:
     if signs.job is None or signs.job.phase is not Phase.RETRYING:
         return None
-    why = f"the job met a fault and tries again: {signs.job.fault or 'no words were given'}."
+    why = f"the job met a fault and tries again: {signs.job.fault or 'it names no reason'}."
     return _stalled(signs.job.phase_since_ms, now_ms, why, "It comes back by itself if the fault goes away.")
 
 
@@ -154,7 +154,7 @@ def _silent(signs: Signs, now_ms: int) -> Health | None:
     reported_ms = signs.job.at_ms if signs.job else batch_end_ms
     if now_ms - reported_ms >= _silent_ms(signs):
         missed = (now_ms - batch_end_ms) // interval_ms
-        why = f"the job says nothing any more; no batch for {count(missed, 'trigger')}."
+        why = f"the job reports nothing any more; no batch for {count(missed, 'trigger')}."
         hint = "Is its process alive, and does it reach Kafka? After a crash start it again on the same checkpoint."
         return _stalled(batch_end_ms, now_ms, why, hint)
     live = signs.job is not None and signs.job.phase is Phase.LIVE
@@ -257,6 +257,6 @@ def _time_standstill(job: JobRow, ticker: TickerState, now_ms: int, *, partition
         HealthState.STALLED,
         since_ms,
         f"Time has stopped{where} for {ago(since_ms, now_ms)}: {why}.",
-        "No member there expires during that time. An open transaction stops time, too; heartwheel doctor tells more.",
+        "No member there expires during that time. An open transaction stops time, too. heartwheel doctor says more.",
         topic="time-has-stopped",
     )

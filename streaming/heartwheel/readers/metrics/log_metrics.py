@@ -27,7 +27,7 @@ class LogFigures(NamedTuple):
     Args:
         lines: that were read.
         coordinator_lines: of group coordinators.
-        ignored: lines that count for nothing, by reason.
+        ignored: lines that were left out, by reason.
         lost: how often a file was gone before it was read.
         behind_bytes: not read yet.
         newest_ms: the newest time of a coordinator's line, epoch ms; `None` before the first.

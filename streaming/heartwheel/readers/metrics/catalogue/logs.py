@@ -19,7 +19,7 @@ COORDINATOR_LINES: Final = Metric(
 IGNORED: Final = Metric(
     "heartwheel_log_ignored_lines_total",
     MetricKind.COUNTER,
-    "Lines that count for nothing: forged, unreadable, unknown, too_long.",
+    "Lines that were left out: forged, unreadable, unknown, too_long.",
     ("reason",),
 )
 LOST: Final = Metric(

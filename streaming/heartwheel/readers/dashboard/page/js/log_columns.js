@@ -38,7 +38,7 @@ const out = {
   label: "Out",
   width: "14%",
   className: "c-time",
-  about: "When the member was out; below it the line of the log that says so",
+  about: "When its membership ended; below it the line of the log that says so",
   cell: () =>
     twoLines((row) => ({
       first: clock(row.deadline_ms),

@@ -53,7 +53,7 @@ function partsOf({ empty, empty_count: all, incidents, brokers, doubts }) {
           brokers.length - SHOWN,
         )
       : null,
-    doubts.length ? part("Lines that count for nothing", doubts.map((words) => [words]), 0) : null,
+    doubts.length ? part("Lines that were left out", doubts.map((words) => [words]), 0) : null,
   ].filter((each) => each !== null);
 }
 

@@ -51,7 +51,7 @@ const REASONS = {
   new_member_timeout: {
     label: "Gave up joining",
     icon: "clock",
-    long: "New member timeout: it hung in a join phase for too long.",
+    long: "New member timeout: it was new, and waited in a join phase for too long, five minutes by default.",
   },
 };
 

@@ -238,7 +238,7 @@ class View {
         h("button", { type: "button", class: "button", onclick: () => this.clear() }, "Clear the filters"),
       );
     }
-    if (fromLog) return empty("No member was out by a timeout, as far as the log was read.");
+    if (fromLog) return empty("No timeout has ended a membership in what was read of the log.");
     return noneExpired(this.stream.now, " To see some, run ", code("heartwheel demo"), ".");
   }
 

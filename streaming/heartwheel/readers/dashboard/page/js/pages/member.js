@@ -238,7 +238,7 @@ function history({ history: recorded }, chart) {
     beats ? `${counted(beats, "event")} around it, from the heartbeat topic` : null,
   );
   if (beats < 2) {
-    const few = beats ? "Between two events there would be a time to draw." : "The heartbeat topic has none of that time.";
+    const few = beats ? "The chart needs two." : "The heartbeat topic keeps none from that time.";
     element.append(empty(beats ? "There is one event." : "There are no events.", recorded?.note || few));
     if (beats) element.append(eventTable(recorded));
   } else {
@@ -252,7 +252,7 @@ function history({ history: recorded }, chart) {
 
 /** @param {number | null | undefined} limit */
 function chartWords(limit) {
-  const words = "The line is the time since its last event: it falls to nothing with each one.";
+  const words = "The line shows the time since its last event; each event brings it back to zero.";
   return limit ? `${words} Where it meets ${duration(limit)}, the session timeout, the member counts as gone.` : words;
 }
 

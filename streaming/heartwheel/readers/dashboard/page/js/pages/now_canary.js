@@ -2,7 +2,7 @@
 
 import { tag } from "../cells.js";
 import { h } from "../dom.js";
-import { clock, count, duration } from "../format.js";
+import { clock, count, counted, duration } from "../format.js";
 import { code, empty } from "../states.js";
 import { facts } from "./detail_parts.js";
 
@@ -25,7 +25,7 @@ export function canaryWords({ canary }, asOf) {
   }
   const { label, icon, tone, words } = asOf === null ? verdict(canary) : former(verdict(canary), asOf);
   const figures = facts([
-    ["Died on schedule", count(canary.expected)],
+    ["Silent on schedule", count(canary.expected)],
     ["Found in time", count(canary.known - canary.late)],
     ["Found late", count(canary.late)],
     ["Missed", count(canary.missed)],
@@ -50,7 +50,7 @@ const former = ({ label, words }, asOf) => ({
   label: `${label} until ${clock(asOf)}`,
   icon: "clock",
   tone: "calm",
-  words: `${words} What is so now is not known.`,
+  words: `${words} The present result is not known.`,
 });
 
 /**
@@ -61,24 +61,24 @@ const former = ({ label, words }, asOf) => ({
 function verdict({ expected, known, missed, late, pending, void_reason: why, objective_ms: objective, false: wrong }) {
   if (missed || wrong) {
     const found = [
-      missed ? `${count(missed)} of ${count(missed + known)} that died ${missed === 1 ? "was" : "were"} not found in time` : "",
-      wrong ? `${count(wrong)} that lived ${wrong === 1 ? "was" : "were"} expired` : "",
+      missed ? `${count(missed)} of ${count(missed + known)} silences ${missed === 1 ? "was" : "were"} not found in time` : "",
+      wrong ? `${counted(wrong, "living member")} ${wrong === 1 ? "was" : "were"} expired` : "",
     ];
     const words = `${found.filter(Boolean).join(", and ")}: the engine's promises do not hold. Look at its log.`;
     return { label: "Broken", icon: "alert", tone: "bad", words };
   }
   if (late) {
-    const words = `${count(late)} of ${count(known)} that died ${late === 1 ? "was" : "were"} found later than ${duration(objective)} after the deadline.`;
+    const words = `${count(late)} of ${count(known)} silences ${late === 1 ? "was" : "were"} found later than ${duration(objective)} after the deadline.`;
     return { label: "Late", icon: "clock", tone: "warn", words };
   }
   if (known) {
-    const words = `${known === 1 ? "The one" : `All ${count(known)}`} that died and can be judged ${known === 1 ? "was" : "were"} found in time, and none that lived was expired.`;
+    const words = `${known === 1 ? "The one silence" : `All ${count(known)} silences`} that can be judged ${known === 1 ? "was" : "were"} found in time, and no living member was expired.`;
     return { label: "Proved", icon: "check", tone: "good", words };
   }
   const words = pending
-    ? "The first that died may still be found in time."
+    ? "The first silence may still be found in time."
     : expected
-      ? `None that died can be judged${why ? `: ${why}` : ""}.`
-      : "No canary has had to die yet.";
+      ? `No silence can be judged${why ? `: ${why}` : ""}.`
+      : "No member of the canary has fallen silent yet.";
   return { label: pending || !expected ? "Starting" : "Not known", icon: "hourglass", tone: "calm", words };
 }

@@ -27,7 +27,7 @@ export function riskList({ stream, rows: limit = 50 }) {
     label: "Left until its deadline",
     width: "38%",
     className: "wide bare",
-    about: "The bar is full just after a heartbeat: what is left of the member's own session",
+    about: "What is left of the member's session: full just after a heartbeat, empty at its deadline",
     cell: () => bar(bars, stream),
   };
   const list = table({
