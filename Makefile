@@ -12,6 +12,8 @@ LOCKS := requirements.lock requirements-build.lock requirements-supply.lock requ
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 MAKEFLAGS += --no-print-directory
+# Some container images set it: every job, every worker and every lane of tests would compile its sources at each start.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help setup classes demo test proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots llms check format lock clean \
