@@ -22,7 +22,7 @@ from heartwheel.wire.events import Event, EventType, Protocol
 from heartwheel.wire.verdict_rows import ExpirationRow, row_of
 from heartwheel.wire.verdicts import topic_of
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
-from support.heartbeat_logs import EXAMPLES, T0
+from support.heartbeat_logs import SEEDS, T0
 
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
 FEEDS = ("one", "two")
@@ -471,7 +471,7 @@ def test_d4_any_log_of_two_taps_is_derived_alike(moves: float) -> None:
     Groups that move between them may be put aside; so what is written is read after what happened there.
     """
     confirmed = unsettled = 0
-    for seed in range(EXAMPLES):
+    for seed in range(SEEDS):
         dice = Random(seed)
         log = _log_of_taps(dice, moves)
         cuts = sorted(dice.sample(range(len(log.records) + 1), k=min(3, len(log.records))))
@@ -482,5 +482,5 @@ def test_d4_any_log_of_two_taps_is_derived_alike(moves: float) -> None:
         assert report.confirmed + report.unjudged + report.unsettled >= len(run.written), seed
         confirmed += report.confirmed
         unsettled += report.unsettled + report.unjudged
-    assert confirmed > EXAMPLES
+    assert confirmed > SEEDS
     assert unsettled * (5 if moves else 100) < confirmed

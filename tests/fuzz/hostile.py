@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from heartwheel.wire.events import EventType
 
-EXAMPLES: Final = int(os.environ.get("HEARTWHEEL_EXAMPLES", "60"))
-"""How many batches a property test tries; the fuzzer tries more where atheris is not to be had."""
+EXAMPLES: Final = int(os.environ.get("HEARTWHEEL_EXAMPLES", "20"))
+"""How many batches a property test tries; `make proof` tries more, and so does the fuzzer where there is no atheris."""
 
 FIELDS = (
     "type",

@@ -26,7 +26,7 @@ from heartwheel.wire.rejects import Reject
 from heartwheel.wire.relayed import AHEAD_MS_MAX, HELD_MAX, FeedWatermark, encode_mark
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
-from support.heartbeat_logs import EXAMPLES, T0
+from support.heartbeat_logs import SEEDS, T0
 
 RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
 
@@ -437,7 +437,7 @@ def _reference(events: list[tuple[int, Event]], end_ms: int) -> list[Verdict]:
 
 def test_verdicts_depend_on_what_happened_alone() -> None:
     """In whatever order a feed passes events on between its marks, however late, and wherever batches are cut."""
-    for seed in range(EXAMPLES // 3):
+    for seed in range(SEEDS // 3):
         dice = Random(seed)
         events = _script(dice)
         end_ms = events[-1][0] + 60_000
