@@ -126,34 +126,35 @@ def test_a_repeated_batch_gives_the_same_rows(spark: SparkSession, tmp_path: Pat
     assert {row["id"] for row in sink.rows()} == {row["id"] for row in whole}
 
 
-@pytest.mark.parametrize(
-    ("changed", "words"),
-    [
-        ({"shards": 3}, "the checkpoint was begun with 2 shards, and sessions(shards=3) was called"),
-        ({"carry": ["kind"]}, "the checkpoint was begun with (device string, time of each row, firmware int)"),
-        ({"time": None}, "and this query has (device string, firmware int)"),
-        (
-            {"key": "firmware", "carry": ["device"]},
-            "and this query has (firmware int, time of each row, device string)",
-        ),
-        ({"timeout": "firmware"}, "and this query has (device string, time of each row, timeout of each row, firmware"),
-    ],
-    ids=["shards", "columns", "time", "key", "timeout"],
-)
-def test_another_query_on_a_checkpoint_is_refused(
-    spark: SparkSession, tmp_path: Path, changed: dict[str, Any], words: str
-) -> None:
-    """Other shards or columns are named in the error of the query, and nothing is lost by the try."""
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "shards": ({"shards": 3}, "the checkpoint was begun with 2 shards, and sessions(shards=3) was called"),
+    "columns": ({"carry": ["kind"]}, "the checkpoint was begun with (device string, time of each row, firmware int)"),
+    "time": ({"time": None}, "and this query has (device string, firmware int)"),
+    "key": (
+        {"key": "firmware", "carry": ["device"]},
+        "and this query has (firmware int, time of each row, device string)",
+    ),
+    "timeout": (
+        {"timeout": "firmware"},
+        "and this query has (device string, time of each row, timeout of each row, firmware",
+    ),
+}
+"""What another query changes, and what its error says."""
+
+
+def test_another_query_on_a_checkpoint_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    """Other shards or columns are named in the error of the query, and nothing is lost by the tries."""
     folder = write(tmp_path / "in", *FILES[:2])
     sink, checkpoint = Sink(), tmp_path / "checkpoint"
     run_to_end(silent(read(spark, folder)), sink, checkpoint)
     before = len(sink.batches)
     write(folder, *FILES[2:])
-    query = start(silent(read(spark, folder), **changed), sink, checkpoint)
-    with pytest.raises(StreamingQueryException) as caught:
-        query.awaitTermination(120)
-    query.stop()
-    assert words in str(caught.value)
-    assert len(sink.batches) == before
+    for what, (changed, words) in REFUSED.items():
+        query = start(silent(read(spark, folder), **changed), sink, checkpoint)
+        with pytest.raises(StreamingQueryException) as caught:
+            query.awaitTermination(120)
+        query.stop()
+        assert words in str(caught.value), what
+        assert len(sink.batches) == before, what
     run_to_end(silent(read(spark, folder)), sink, checkpoint)
     assert sorted(row["device"] for row in sink.rows("back")) == ["a", "b"]
