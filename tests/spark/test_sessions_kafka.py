@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import subprocess
 import sys
@@ -171,21 +172,39 @@ def test_without_ticks_a_quiet_partition_is_left_out_once_it_is_idle(
     assert sink.rows("back") == []
 
 
-@pytest.mark.parametrize("at", ["timestamp", None], ids=["event", "processing"])
-def test_a_stop_longer_than_the_timeout_ends_nobody(
-    spark: SparkSession, tmp_path: Path, topic: Topic, at: str | None
-) -> None:
-    """In both kinds of time; the devices beat on while the query is stopped, and one dies only after it."""
+def test_a_stop_longer_than_the_timeout_ends_nobody(spark: SparkSession, tmp_path: Path, topic: Topic) -> None:
+    """In both kinds of time, a query for each: all devices beat on while the queries are stopped."""
     devices = {"a": 0, "b": 1, "c": QUIET}
-    silent = sessions(topic.read(spark), key="device", timeout=f"{TIMEOUT_S} seconds", time=at, idle="2s")
-    sink, checkpoint = Sink(), tmp_path / "checkpoint"
+    given: dict[str, Any] = {"key": "device", "timeout": f"{TIMEOUT_S} seconds", "idle": "2s"}
+    kinds = [(Sink(), tmp_path / kind, at) for kind, at in (("event", "timestamp"), ("processing", None))]
+
+    @contextlib.contextmanager
+    def both() -> Iterator[list[tuple[Any, Sink]]]:
+        with contextlib.ExitStack() as stack:
+            yield [
+                (stack.enter_context(started(sessions(topic.read(spark), time=at, **given), sink, checkpoint)), sink)
+                for sink, checkpoint, at in kinds
+            ]
+
     with Beating(topic, devices):
-        with started(silent, sink, checkpoint) as query:
-            until(query, lambda: len(sink.rows("came")) == 3, "three devices")
-        wait_for(lambda: stopped_for(checkpoint, STOPPED_S), "a stop that is longer than the timeout")
+        with both() as queries:
+            for query, sink in queries:
+                until(query, functools.partial(_came, sink, 3), "three devices")
+        for _, checkpoint, _ in kinds:
+            wait_for(functools.partial(stopped_for, checkpoint, STOPPED_S), "a stop that is longer than the timeout")
         stopped_ms = time.time() * 1000
-        with started(silent, sink, checkpoint) as query:
-            until(query, lambda: figures(query).get("now_ms", 0) > stopped_ms, "all that was sent during the stop")
-            until_batches(query, 3)
-            assert figures(query)["alive"] == 3
-    assert [row["event"] for row in sink.rows()] == ["came"] * 3
+        with both() as queries:
+            for query, _ in queries:
+                until(query, functools.partial(_has_read, query, stopped_ms), "all that was sent during the stop")
+                until_batches(query, 3)
+                assert figures(query)["alive"] == 3
+    for sink, checkpoint, _ in kinds:
+        assert [row["event"] for row in sink.rows()] == ["came"] * 3, checkpoint.name
+
+
+def _came(sink: Sink, number: int) -> bool:
+    return len(sink.rows("came")) == number
+
+
+def _has_read(query: Any, until_ms: float) -> bool:
+    return bool(figures(query).get("now_ms", 0) > until_ms)
