@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 
 from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.history_times import happened_between
 from heartwheel.sources.watch.lanes_of_history import lanes_of_history
 from support.scripted_log import START_MS, lines_of, member
 from support.watching import watching
@@ -86,3 +89,34 @@ def test_of_a_time_with_too_many_lines_the_newest_are_read(tmp_path: Path) -> No
     every = lanes_of_history(tmp_path / "history.db", START_MS, end_ms, facts_max=5_000, storm=rule)
     assert every.known_from_ms is None
     assert sum(len(group.marks) for group in every.groups.values()) == 1_000
+
+
+def test_of_what_happened_to_pods_only_that_of_the_asked_time_is_read(history: HistoryFile) -> None:
+    """And where pods run, whenever that was noted: a member's host leads to its pod."""
+    rng, kinds = random.Random(7), [HappeningKind.OOM_KILLED, HappeningKind.EVICTED, HappeningKind.POD]
+    known = [
+        Happening(kind=rng.choice(kinds), time_ms=rng.randrange(1_000), pod=f"p-{n}", file="pods.json", line=n)
+        for n in range(300)
+    ]
+    history.keep_happenings(known, now_ms=0)
+    for from_ms, to_ms in [(0, 1_000), (400, 500), (500, 400)]:
+        found = history.happenings(partial(happened_between, from_ms, to_ms))
+        assert found == [each for each in known if each.kind is HappeningKind.POD or from_ms <= each.time_ms < to_ms]
+
+
+def test_a_removal_of_an_older_time_has_its_cause(tmp_path: Path) -> None:
+    """What was killed before it is read with it; what was killed at another time is not its cause."""
+    log, path = tmp_path / "server.log", tmp_path / "history.db"
+    log.write_text(lines_of((9 * HOUR_S, FAILS.format("orders-1", "g"))))
+    with watching(tmp_path, log):
+        pass
+    at_ms = START_MS + 9 * HOUR_S * 1_000
+    with HistoryFile(path, writes=True) as opened:
+        for number, time_ms in enumerate([START_MS, at_ms - 10_000]):
+            killed = Happening(
+                kind=HappeningKind.OOM_KILLED, time_ms=time_ms, pod="orders-1", text="container", file="p", line=number
+            )
+            opened.keep_happenings([killed], now_ms=0)
+    store = lanes_of_history(path, at_ms - 60_000, at_ms + 60_000, facts_max=1_000, storm=StormRule())
+    (mark,) = store.groups["g"].marks
+    assert any("p:1" in sentence for sentence in mark.why), mark.why

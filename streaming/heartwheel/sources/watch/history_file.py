@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -204,13 +204,18 @@ class HistoryFile:
                 [(now_ms, encode(each)) for each in happenings],
             )
 
-    def happenings(self) -> list[Happening]:
-        """Return what happened to pods and machines, as far as it is kept."""
+    def happenings(self, wanted: Callable[[bytes], bool] = bool) -> list[Happening]:
+        """Return what happened to pods and machines, as far as it is kept.
+
+        Args:
+            wanted: whether an encoded happening is wanted; the others are not decoded.
+        """
         decode = msgspec.msgpack.Decoder(Happening).decode
         with self._errors():
             if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'happenings'").fetchone():
                 return []  # an earlier release has written it
-            return [decode(data) for (data,) in self._db.execute("SELECT happening FROM happenings ORDER BY id")]
+            rows = self._db.execute("SELECT happening FROM happenings ORDER BY id")
+            return [decode(data) for (data,) in rows if wanted(data)]
 
     def files(self) -> dict[int, str]:
         """Return the names of the files by their numbers: log by log, each from the oldest on.

@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from heartwheel.sources.explain.causes.happening import HappeningKind
+
 _FILES: Final = "SELECT id FROM files"
 # One aggregate a query: then SQLite looks at one end of the index, and not at all of it.
 _FIRST: Final = "SELECT MIN(id) FROM facts WHERE file = ?"
@@ -35,6 +37,27 @@ class _Begin(msgspec.Struct, array_like=True):
 
 
 _order_of = msgspec.msgpack.Decoder(_Begin).decode
+
+
+class _When(msgspec.Struct):
+    """The fields of a happening by which it is chosen."""
+
+    kind: HappeningKind
+    time_ms: int
+
+
+_when_of = msgspec.msgpack.Decoder(_When).decode
+
+
+def happened_between(from_ms: int, to_ms: int, happening: bytes) -> bool:
+    """Return whether an encoded happening may explain a removal of a time: it is of that time, or says where a pod is.
+
+    Args:
+        from_ms: epoch ms.
+        to_ms: the time after the last, epoch ms.
+    """
+    when = _when_of(happening)
+    return when.kind is HappeningKind.POD or from_ms <= when.time_ms < to_ms
 
 
 def newest_ms(db: sqlite3.Connection, until: int) -> int | None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.causes.join import Causes
-from heartwheel.sources.explain.history import History
+from heartwheel.sources.explain.history import HOLD_MS, History
 from heartwheel.sources.explain.order import merged
 from heartwheel.sources.watch.history_file import HistoryFile
-from heartwheel.sources.watch.history_times import FactSlice
+from heartwheel.sources.watch.history_times import FactSlice, happened_between
 
 AROUND_MS: Final = 900_000
 """How much before a time is read to know who was a member then, and after it to know who came back, ms."""
@@ -33,7 +34,8 @@ def lanes_of_history(path: Path, from_ms: int, to_ms: int, *, facts_max: int, st
     store = LaneStore()
     with HistoryFile(path, writes=False) as history, history.snapshot():
         begin_ms, slices = _slices(history, from_ms, to_ms, facts_max)
-        facts, causes = merged(map(history.facts_of, slices)), Causes(history.happenings())
+        near = partial(happened_between, begin_ms - HOLD_MS, to_ms + AROUND_MS)
+        facts, causes = merged(map(history.facts_of, slices)), Causes(history.happenings(near))
         for event in History(history.files(), storm=storm, joined=store.joined, causes=causes).explain(facts):
             store.add(event)
     if begin_ms > from_ms - AROUND_MS:
