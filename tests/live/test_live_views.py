@@ -15,6 +15,7 @@ from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.series import newest_step, series_of
 from heartwheel.readers.live.states import STATE_WORDS, ShownState
 from heartwheel.readers.live.storms import StormRule
+from heartwheel.readers.live.ticks import STEP_MS, Ticks
 from heartwheel.readers.live.wheel import wheel_of
 from heartwheel.wire.status import AtRiskMember, WheelLevel
 from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
@@ -169,6 +170,16 @@ def test_samples_of_a_storm_are_bounded() -> None:
     picture.apply(topic_rows(*(expired("g", f"m{i}") for i in range(2_000))), now_ms=T0)
     ((_, tick),) = picture.ticks.steps(0, 2 * T0)
     assert (tick.expirations, len(tick.lateness_ms)) == (2_000, 500)
+
+
+def test_steps_of_a_long_log_are_bounded() -> None:
+    """Of a log of a month the steps of a day are kept, the newest."""
+    ticks = Ticks(100 * 366 * 86_400_000)
+    for minute in range(30 * 1_440):
+        ticks.add_expiration(minute * 60_000, None)
+    steps = ticks.steps(0, 30 * 86_400_000)
+    assert len(steps) <= 86_400_000 // STEP_MS + 2
+    assert steps[-1][0] == (30 * 1_440 - 1) * 60_000
 
 
 def test_the_hand_points_to_the_slot_of_the_clock() -> None:

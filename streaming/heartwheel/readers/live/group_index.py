@@ -52,7 +52,7 @@ class GroupEntry:
         self.expirations: deque[Expiration] = deque()
         self.emptied_by: Expiration | None = None
         """The expiration that took the last member of the group by its newest row; `None` if that member left."""
-        self.lines: deque[LoggedLine] = deque(maxlen=LINES_MAX)
+        self.lines: list[LoggedLine] = []
         """The newest other lines of a broker's log."""
         self.verdict: list[str] = []
         """The verdict of a broker's log, in sentences."""

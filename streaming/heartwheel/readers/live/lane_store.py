@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import threading
 from bisect import bisect_left
-from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -96,14 +95,14 @@ _KINDS: Final[Mapping[Happened, MarkKind]] = {
 
 
 class GroupMarks:
-    """The marks of one group, in the order of time."""
+    """The marks of one group, in the order of time; ten thousand groups have one each, so what is empty is small."""
 
     def __init__(self) -> None:
         self.kind = ""
         self.marks: list[Mark] = []
         self._open: Mark | None = None
-        self._left: OrderedDict[str, Mark] = OrderedDict()
-        self._storms: deque[Mark] = deque(maxlen=_STORMS_MAX)
+        self._left: dict[str, Mark] = {}
+        self._storms: list[Mark] = []
         self._is_sorted = True
 
     def add(self, mark: Mark) -> int:
@@ -115,11 +114,12 @@ class GroupMarks:
                 return 0
         elif mark.kind is MarkKind.STORM:
             self._storms.append(mark)  # it has a length that grows, so it is found by its end too
+            del self._storms[:-_STORMS_MAX]
             return 0
         elif mark.kind is MarkKind.LEFT:
             self._left[mark.member_id] = mark
             if len(self._left) > _LEFT_MAX:
-                self._left.popitem(last=False)
+                del self._left[next(iter(self._left))]
         elif mark.kind is MarkKind.REMOVED:
             # A leave becomes a poll timeout when its member is back under the same id.
             left = self._left.pop(mark.member_id, None)
@@ -162,7 +162,7 @@ class GroupMarks:
         for member_id in [member_id for member_id, mark in self._left.items() if mark.time_ms < time_ms]:
             del self._left[member_id]
         while self._storms and storm_end_ms(self._storms[0]) < time_ms:
-            self._storms.popleft()
+            del self._storms[0]
         return gone
 
 

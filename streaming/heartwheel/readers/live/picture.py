@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from heartwheel.readers.live.expiration import Expiration
-from heartwheel.readers.live.group_index import GroupEntry, GroupIndex
+from heartwheel.readers.live.group_index import LINES_MAX, GroupEntry, GroupIndex
 from heartwheel.readers.live.lane_page import LaneSource
 from heartwheel.readers.live.logged import LoggedLine, LogReport
 from heartwheel.readers.live.seen import Seen
@@ -136,7 +136,9 @@ class Picture:
     def add_logged(self, group_id: str, line: LoggedLine) -> None:
         """Add a line of a broker's log that is no row of a topic to a group's timeline."""
         with self.lock:
-            self.groups.touch(group_id).lines.append(line)
+            lines = self.groups.touch(group_id).lines
+            lines.append(line)
+            del lines[:-LINES_MAX]
 
     def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - its one argument
         """Note whether Kafka answers.

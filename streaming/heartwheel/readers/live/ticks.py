@@ -12,6 +12,8 @@ from heartwheel.wire.job import BatchFigures
 STEP_MS: Final = 5_000
 """Length of a step, ms."""
 
+_WINDOW_MS_MAX: Final = 86_400_000
+
 SAMPLES_MAX: Final = 500
 """Most latenesses that a step keeps: a fair sample of all, so that a storm of expirations is bounded too."""
 
@@ -32,11 +34,11 @@ class Ticks:
     """The steps of a stretch of time.
 
     Args:
-        window_ms: its length, ms.
+        window_ms: its length, ms; of more than a day, as a broker's log may have, the steps of a day are kept.
     """
 
     def __init__(self, window_ms: int) -> None:
-        self._ticks_max = max(1, window_ms // STEP_MS) + 2
+        self._ticks_max = max(1, min(window_ms, _WINDOW_MS_MAX) // STEP_MS) + 2
         self._ticks: OrderedDict[int, WheelStep] = OrderedDict()
         self._random = random.Random(0)  # noqa: S311 - draws samples, guards nothing
 
@@ -71,6 +73,5 @@ class Ticks:
         if tick is None:
             tick = self._ticks[start_ms] = WheelStep()
             while len(self._ticks) > self._ticks_max:
-                del self._ticks[min(self._ticks)]
-                tick = self._ticks.get(start_ms, tick)
+                self._ticks.popitem(last=False)
         return tick

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,9 @@ BROKER_START_MS: Final = 180_000
 """How long after a broker's start a load still belongs to the start, ms."""
 
 _RETURN_MS: Final = 3_600_000
+_GONE_MS: Final = 7 * 86_400_000
+"""How long a member that is out is remembered if others of its group go after it, ms of the log's time."""
+
 _DEPARTURES_MAX: Final = 500
 _UUID: Final = re.compile(r"^(?P<name>.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
@@ -126,7 +129,7 @@ class WatchedGroup:
         """Changes to members of a group with epochs since its last epoch."""
         self.unsettled: list[ExplainedEvent] = []
         """Departures whose rebalance is not complete."""
-        self.starts: deque[tuple[int, str, list[str]]] = deque(maxlen=1_000)
+        self.starts: list[tuple[int, str, list[str]]] = []
         self.storm: ExplainedEvent | None = None
         self._outs: OrderedDict[str, int] = OrderedDict()
         self._members: OrderedDict[str, LoggedMember] = OrderedDict()
@@ -145,12 +148,20 @@ class WatchedGroup:
         return member
 
     def note_gone(self, member: LoggedMember, event: ExplainedEvent) -> None:
-        """Remember a departure by the member's lasting name, for its return under a new id."""
+        """Remember a departure by the member's lasting name, for its return under a new id; forget what is long ago."""
+        self._forget(event.time_ms)
         if event.kind in {Happened.PENDING_EXPIRED, Happened.REPLACED} or member.name == member.member_id:
             return
         self._departures.setdefault(member.name, []).append(event)
         self._departures.move_to_end(member.name)
         if len(self._departures) > _DEPARTURES_MAX:
+            self._departures.popitem(last=False)
+
+    def _forget(self, now_ms: int) -> None:
+        """Forget members that have been out for long, and departures from which no new member returns any more."""
+        while (out := next(iter(self._members.values())).out) is not None and now_ms - out.time_ms > _GONE_MS:
+            self._members.popitem(last=False)
+        while self._departures and now_ms - next(iter(self._departures.values()))[-1].time_ms > _RETURN_MS:
             self._departures.popitem(last=False)
 
     def count_out(self, name: str) -> int:

@@ -19,6 +19,7 @@ LONG_MS: Final = 10_000
 
 _AT_ONCE_MS: Final = 150
 _CAUSED_WITHIN_MS: Final = 2_000
+_STARTS_MAX: Final = 1_000
 _STORM_OF_EPOCHS: Final = 10
 
 
@@ -167,8 +168,9 @@ class LoggedRebalances:
         """Count a rebalance that begins, and check whether the group is in a storm."""
         starts = group.starts
         starts.append((fact.time_ms, cause, members))
+        del starts[:-_STARTS_MAX]
         while starts and starts[0][0] <= fact.time_ms - self._storm.window_ms:
-            starts.popleft()
+            del starts[0]
         many = (
             self._storm.rebalances if group.group_type == "classic" else max(self._storm.rebalances, _STORM_OF_EPOCHS)
         )
