@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple, Protocol
@@ -62,17 +63,19 @@ class Zone(Protocol):
         ...
 
 
-def stamps_in(text: str) -> list[LoggedTime]:
-    """Return the times in a text, in their order; a bare epoch number or a syslog time only if there is no other."""
+@lru_cache(maxsize=16)
+def stamps_in(text: str) -> tuple[LoggedTime, ...]:
+    """Return the times in a text, in their order; a bare epoch number or a syslog time only if there is no other.
+
+    Lines of one moment follow one another, so the newest texts are remembered.
+    """
     found = (
         _found((_DATED, _NAMED), text) or _found((_COMPACT, _SYSLOG), text) or list(map(_epoch, _EPOCH.finditer(text)))
     )
-    if len(found) > 1:
-        found.sort(key=lambda stamp: stamp.at)
-    return found
+    return tuple(sorted(found, key=lambda stamp: stamp.at) if len(found) > 1 else found)
 
 
-def choose(stamps: list[LoggedTime], zone: Zone, *, now_ms: int) -> tuple[int, bool] | None:
+def choose(stamps: Sequence[LoggedTime], zone: Zone, *, now_ms: int) -> tuple[int, bool] | None:
     """Choose the time of a line.
 
     The first time with a zone counts, because it is from the carrier of the line (CRI, Docker, CloudWatch). Otherwise
@@ -130,7 +133,7 @@ def parse_utc_offset_ms(text: str) -> int:
     return (-minutes if match[1] == "-" else minutes) * 60_000
 
 
-def _refined(outer: LoggedTime, stamps: list[LoggedTime]) -> tuple[int, bool]:
+def _refined(outer: LoggedTime, stamps: Sequence[LoggedTime]) -> tuple[int, bool]:
     """Return a zoned time without milliseconds refined by the layout's own time, if the two agree."""
     for inner in stamps:
         if inner is outer or inner.coarse or not inner.year_known:
