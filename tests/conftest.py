@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import os
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator
@@ -29,6 +30,10 @@ settings.register_profile(
     "mutants", deadline=None, derandomize=True, database=None, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile("heartwheel")
+
+# Every JVM of Spark that a test starts, in any way, uses its first compiler alone: it ends before the second one has
+# paid for itself. And nobody opens the page that Spark would serve.
+os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -Dspark.ui.enabled=false"
 
 _numbers = itertools.count(1)
 

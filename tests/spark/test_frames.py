@@ -12,13 +12,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from heartwheel.engine.runtime.driver.query import append_ms, short_records
-from heartwheel.engine.runtime.driver.session import end_session, session_conf, start_session
 from heartwheel.engine.runtime.map.frames import BATCH_RECORDS_MAX, SHORT_BYTES_MAX, bound_batches
 from heartwheel.engine.runtime.state.faults import LONG_RECORD, explain
 from heartwheel.engine.time.reading import UNTIMED_MS
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
-from heartwheel.kafka.broker.jars import fetch_jars
-from heartwheel.settings import load_settings
 from heartwheel.wire.event_codec import encode_event
 from heartwheel.wire.events import Event
 from support.job import Job, Topics, beats_of, ended
@@ -27,18 +24,6 @@ from support.verdicts import assert_exact
 pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 MIB = 1 << 20
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """Start a session with the settings of a job."""
-    settings = load_settings(None, {}, ["spark.master=local[1]", "spark.driver_memory=1GiB"]).settings
-    log = tmp_path_factory.mktemp("frames") / "spark.log"
-    session = start_session(
-        session_conf(settings, fetch_jars("spark"), shuffle_partitions=1, log_file=log), log_file=log
-    )
-    yield session
-    end_session(session, 60)
 
 
 def _batches(spark: SparkSession, records: int, value_bytes: int) -> list[Row]:
