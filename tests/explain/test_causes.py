@@ -227,6 +227,49 @@ def test_a_watcher_keeps_the_newest_happenings_alone() -> None:
         assert [each.time_ms for each in causes.of(event)] == [at_ms]
 
 
+def removed(at_ms: int) -> ExplainedEvent:
+    """Return the removal of the member in the pod orders-1."""
+    return ExplainedEvent(
+        kind=Happened.EXPIRED,
+        reason="session_timeout",
+        time_ms=at_ms,
+        group_id="g",
+        client_id="orders-1",
+        evidence=Evidence("server.log", 1),
+    )
+
+
+def test_a_node_counts_while_the_pod_is_on_it() -> None:
+    """A pod comes back under its name on another node: the first one is its node no more, and was it before."""
+    at = [BEGIN_MS + number * 600_000 for number in range(4)]
+    seen = [
+        Happening(kind=HappeningKind.POD, time_ms=at[number], pod="orders-1", node=node, file="f", line=1)
+        for number, node in ((0, "a"), (2, "b"))
+    ]
+    downs = [
+        Happening(kind=HappeningKind.NODE_DOWN, time_ms=at_ms, node=node, text=f"node {node}", file="f", line=2)
+        for at_ms in (at[1], at[3])
+        for node in ("a", "b")
+    ]
+    causes = Causes([*downs, *seen])
+    for at_ms, node in ((at[1], "a"), (at[3], "b")):
+        (cause,) = causes.of(removed(at_ms + 40_000))
+        assert cause.words.startswith(f"Its node {node} ")
+
+
+def test_a_file_that_is_written_again_adds_nothing() -> None:
+    """The same happenings stand on other lines; and times in the future take the place of none."""
+    killed = Happening(kind=HappeningKind.OOM_KILLED, time_ms=BEGIN_MS, pod="orders-1", file="f", line=27)
+    causes = Causes(kept_max=10)
+    later = [msgspec.structs.replace(killed, time_ms=BEGIN_MS * 2 + number) for number in range(15)]
+    assert len(causes.add(later)) == 15
+    assert causes.add([killed]) == [killed]
+    assert causes.add([msgspec.structs.replace(killed, line=31), *later[::-1]]) == []
+    causes.add(msgspec.structs.replace(each, pod="other") for each in later[:5])
+    assert causes.size <= 20
+    assert [each.evidence.line for each in causes.of(removed(BEGIN_MS + 40_000))] == [27]
+
+
 @pytest.mark.parametrize("kind", ["lines", "objects"])
 def test_a_hostile_line_costs_itself_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str) -> None:
     """It is counted and named, nothing of it reaches the terminal as it is, and the next line counts."""

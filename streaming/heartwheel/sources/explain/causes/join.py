@@ -1,8 +1,9 @@
 """Find what happened to a member's pod or machine before it was removed.
 
 A happening belongs to a member if an id of it (client, instance or member id) contains the pod's name as a whole, or if
-its host is an address of the pod; of several names the longest counts. What belongs to nobody by name, such as a
-deployment, is *possible*: only its time agrees. It is shown only where nothing is known by name.
+its host is an address of the pod; of several names the longest counts. What happens to a node belongs to the members
+in the pods that were on it then: a pod may come back under its name on another node. What belongs to nobody by name,
+such as a deployment, is *possible*: only its time agrees. It is shown only where nothing is known by name.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import bisect
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
+
+import msgspec
 
 from heartwheel.sources.explain.causes.happening import ENDS_PROCESS, Happening, HappeningKind
 from heartwheel.sources.explain.causes.words import words_of
@@ -37,7 +40,7 @@ class Causes:
 
     Args:
         happenings: the first ones.
-        kept_max: the newest so many are kept, and at most twice as many; `None` keeps all.
+        kept_max: so many that were added last are kept, and at most twice as many; `None` keeps all.
     """
 
     def __init__(self, happenings: Iterable[Happening] = (), *, kept_max: int | None = None) -> None:
@@ -46,12 +49,14 @@ class Causes:
         self.add(happenings)
 
     def _clear(self) -> None:
-        self._known: set[Happening] = set()
+        self._known: dict[Happening, Happening] = {}
+        """Each without its line: a file that is written again has the same on other lines."""
         self._by_pod: dict[str, list[Happening]] = defaultdict(list)
         self._by_node: dict[str, list[Happening]] = defaultdict(list)
         self._of_nobody: list[Happening] = []
         self._pods_at: dict[str, set[str]] = defaultdict(set)
-        self._nodes_of: dict[str, set[str]] = defaultdict(set)
+        self._nodes_of: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        """Where each pod was seen: when, epoch ms, and the node."""
 
     @property
     def size(self) -> int:
@@ -60,28 +65,54 @@ class Causes:
 
     def add(self, happenings: Iterable[Happening]) -> list[Happening]:
         """Add happenings, and return those that are new."""
-        new = [each for each in dict.fromkeys(happenings) if each not in self._known]
+        found = {msgspec.structs.replace(each, line=0): each for each in reversed(list(happenings))}
+        new = {key: found[key] for key in reversed(found) if key not in self._known}
         if self._kept_max is not None and len(self._known) + len(new) > 2 * self._kept_max:
-            kept = sorted((*self._known, *new), key=_time)[-self._kept_max :]
+            # Those that were added last, as in a history: a time in the future keeps no place.
+            kept = dict(list((self._known | new).items())[-self._kept_max :])
             self._clear()
             self._put(kept)
         else:
             self._put(new)
-        return new
+        return list(new.values())
 
-    def _put(self, happenings: Iterable[Happening]) -> None:
-        for each in happenings:
-            self._known.add(each)
+    def _put(self, happenings: Mapping[Happening, Happening]) -> None:
+        self._known |= happenings
+        for each in happenings.values():
             for address in each.addresses:
                 self._pods_at[address].add(each.pod)
             if each.pod and each.node:
-                self._nodes_of[each.pod].add(each.node)
+                self._saw(each.pod, each.time_ms, each.node)
             if each.pod:
                 bisect.insort(self._by_pod[each.pod], each, key=_time)
             elif each.node:
                 bisect.insort(self._by_node[each.node], each, key=_time)
             elif each.kind is not HappeningKind.POD:
                 bisect.insort(self._of_nobody, each, key=_time)
+
+    def _saw(self, pod: str, time_ms: int, node: str) -> None:
+        """Note where a pod was; of what is seen on one node in turn only the first and the last are kept."""
+        seen = self._nodes_of[pod]
+        bisect.insort(seen, (time_ms, node))
+        at = bisect.bisect_left(seen, (time_ms, node))
+        for middle in (at + 1, at, at - 1):
+            if 0 < middle < len(seen) - 1 and seen[middle - 1][1] == seen[middle][1] == seen[middle + 1][1]:
+                del seen[middle]
+
+    def times_near(self, new: Iterable[Happening]) -> list[int]:
+        """Return when that happened which new happenings may join to members, epoch ms, in order.
+
+        Of a happening that says where a pod is that is all that is known of the pod and its nodes.
+        """
+        near: set[int] = set()
+        for each in new:
+            if each.kind is not HappeningKind.POD:
+                near.add(each.time_ms)
+            if each.pod and (each.addresses or each.node):
+                near.update(map(_time, self._by_pod.get(each.pod, ())))
+                for node in {node for _, node in self._nodes_of.get(each.pod, ())}:
+                    near.update(map(_time, self._by_node.get(node, ())))
+        return sorted(near)
 
     def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
         """Return what may have caused a removal, the most telling first; nothing for other events."""
@@ -103,12 +134,19 @@ class Causes:
 
     def _named(self, event: ExplainedEvent) -> Iterator[Happening]:
         for pod in self._pods_of(event):
-            yield from _within(self._by_pod[pod], event)
-            for node in self._nodes_of.get(pod, ()):
+            yield from _within(self._by_pod.get(pod, []), event)
+            for node in self._nodes(pod, event):
                 yield from _within(self._by_node.get(node, []), event)
         host = (event.client_host or "").removeprefix("/")
         if host in self._by_node:
             yield from _within(self._by_node[host], event)
+
+    def _nodes(self, pod: str, event: ExplainedEvent) -> set[str]:
+        """Return the nodes that a pod was on from a while before a member's last heartbeat to its removal."""
+        seen = self._nodes_of.get(pod, [])
+        first = bisect.bisect_right(seen, window_ms(event)[0], key=_seen_ms)
+        last = bisect.bisect_right(seen, event.time_ms, key=_seen_ms)
+        return {node for _, node in seen[max(0, first - 1) : max(1, last)]}
 
     def _pods_of(self, event: ExplainedEvent) -> set[str]:
         """Return the pods that a member may be in: those of its host's address, else the one that its ids name."""
@@ -128,12 +166,21 @@ def _names_in(text: str) -> Iterator[str]:
                 yield text[first.start() : last.end()]
 
 
-def _within(happenings: list[Happening], event: ExplainedEvent) -> list[Happening]:
-    """Return what happened from a while before a member's last heartbeat to its removal."""
+def window_ms(event: ExplainedEvent) -> tuple[int, int]:
+    """Return the first and the last moment of what may have caused a removal, epoch ms.
+
+    It begins a while before the member's last heartbeat, and ends when a node may be reported at the latest.
+    """
     is_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED, Happened.REMOVED, Happened.NO_ANSWER}
     span_ms = (event.session_timeout_ms or _SESSION_MS) if is_session else (event.rebalance_timeout_ms or _POLL_MS)
-    first = bisect.bisect_left(happenings, event.time_ms - span_ms - _BEFORE_MS, key=_time)
-    last = bisect.bisect_right(happenings, event.time_ms + _NODE_AFTER_MS, key=_time)
+    return event.time_ms - span_ms - _BEFORE_MS, event.time_ms + _NODE_AFTER_MS
+
+
+def _within(happenings: list[Happening], event: ExplainedEvent) -> list[Happening]:
+    """Return what happened from a while before a member's last heartbeat to its removal."""
+    from_ms, to_ms = window_ms(event)
+    first = bisect.bisect_left(happenings, from_ms, key=_time)
+    last = bisect.bisect_right(happenings, to_ms, key=_time)
     return [
         each
         for each in happenings[first:last]
@@ -147,6 +194,10 @@ def _began_ms(happening: Happening) -> int:
 
 def _time(happening: Happening) -> int:
     return happening.time_ms
+
+
+def _seen_ms(seen: tuple[int, str]) -> int:
+    return seen[0]
 
 
 def _cause(happening: Happening, event: ExplainedEvent, certainty: str) -> ExplainedCause:
