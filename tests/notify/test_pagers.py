@@ -88,6 +88,16 @@ def test_opsgenie_gets_an_alert_and_its_end_under_one_alias() -> None:
     assert closed[0] == "/v2/alerts/0f5a/close?identifierType=alias"
 
 
+def test_opsgenie_gets_a_note_about_what_its_alert_would_not_show() -> None:
+    """An alert that is made again under its alias keeps its description, so an update without expirations is a note."""
+    incident = Incident(id="0f5a", group_id="orders", opened_ms=1, expired_ms=1)
+    incident.add(expired("orders", "a"), now_ms=1)
+    payload = incident_payload(incident, IncidentStep.UPDATED, None, expired_before=1)
+    request = PAGERS["opsgenie"]("https://x/v2/alerts/", KEY, message_of([payload], now_ms=2, waited_ms=0))
+    assert request.url == "https://x/v2/alerts/0f5a/notes?identifierType=alias"
+    assert msgspec.json.decode(request.body)["note"].startswith("orders: 1 in all")
+
+
 @pytest.mark.parametrize("secret", ["", "two words"])
 @pytest.mark.parametrize("kind", PAGERS)
 def test_a_pager_needs_its_key(kind: str, secret: str, capsys: pytest.CaptureFixture[str]) -> None:

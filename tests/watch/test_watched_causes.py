@@ -17,7 +17,7 @@ from heartwheel.readers.notify.message import Message
 from support.job import wait_for
 from support.kubernetes_api import KubernetesApi
 from support.scripted_log import START_MS, lines_of
-from support.watching import watching
+from support.watching import Receiver, watching
 
 FAILS: Final = "Member {}-5f7d in group orders has failed, removing it from the group."
 NOTIFY: Final = {"notify": {"gather": "0ms", "min_interval": "0ms"}}
@@ -68,6 +68,54 @@ def test_a_cause_is_on_the_page_in_the_message_and_in_the_history(
     assert run(["explain", "--history", str(tmp_path / "history.db"), "--json"]) == 0
     events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [event["causes"][0]["words"] for event in events if event.get("causes")] == [member["cause"]]
+
+
+def test_a_cause_that_comes_late_reaches_all_that_showed_the_removal(tmp_path: Path) -> None:
+    """Page, API, Timeline and message get it while the watcher runs, each once; a restart repeats nothing."""
+    log, causes, receiver = tmp_path / "server.log", tmp_path / "pods.json", Receiver()
+    log.write_text("")
+    causes.write_text("")
+    with watching(tmp_path, log, post=receiver, watch={"causes": str(causes)}, **NOTIFY) as watcher:
+        with log.open("a") as more:
+            more.write(lines_of((since(), FAILS.format("orders-1")), (since(), FAILS.format("orders-2"))))
+        wait_for(lambda: receiver.messages, "a message")
+        before = httpx.get(f"{watcher.url}api/expirations").json()["rows"]
+        causes.write_text(killed("orders-1", 9))
+        wait_for(lambda: len(receiver.messages) == 2, "an update of the message")
+        rows = httpx.get(f"{watcher.url}api/expirations").json()["rows"]
+        lanes = httpx.get(f"{watcher.url}api/lanes").json()["groups"][0]["removals"]
+        causes.write_text(killed("other-1", 9) + killed("orders-1", 9))  # the same on another line
+        wait_for(lambda: b"other-1" in (tmp_path / "history.db-wal").read_bytes(), "a file that was read again")
+    assert [row["cause"] for row in before] == ["", ""]
+    assert [row["id"] for row in rows] == [row["id"] for row in before]
+    (row,) = [row for row in rows if row["cause"]]
+    assert row["member_id"].startswith("orders-1-")
+    assert "memory limit" in row["advice"]
+    assert row["cause"] in row["explanation"]
+    assert sorted(row["cause"] in lane["why"] for lane in lanes) == [False, True]
+    (opened,), (updated,) = (message["incidents"] for message in receiver.messages)
+    assert (updated["incident_id"], updated["step"], updated["expired"]) == (opened["incident_id"], "updated", 2)
+    assert [each["cause"] for each in updated["members"] if "cause" in each] == [row["cause"]]
+    assert row["advice"] in receiver.messages[1]["text"]
+    with watching(tmp_path, log, post=receiver, **NOTIFY) as watcher:
+        assert httpx.get(f"{watcher.url}api/expirations").json()["rows"][0]["explanation"]
+    assert len(receiver.messages) == 2
+
+
+def test_a_cause_that_no_process_reported_is_reported_by_the_next(tmp_path: Path) -> None:
+    """A watcher that ends between the two: the history has the cause, and the saved incident has not."""
+    log, causes, receiver = tmp_path / "server.log", tmp_path / "pods.json", Receiver()
+    log.write_text("")
+    with watching(tmp_path, log, post=receiver, **NOTIFY):
+        with log.open("a") as more:
+            more.write(lines_of((since(), FAILS.format("orders-1"))))
+        wait_for(lambda: receiver.messages, "a message")
+    causes.write_text(killed("orders-1", 9))
+    for _ in range(2):
+        with watching(tmp_path, log, post=receiver, watch={"causes": str(causes)}, **NOTIFY):
+            wait_for(lambda: len(receiver.messages) == 2, "an update of the message")
+    assert [message["incidents"][0]["step"] for message in receiver.messages] == ["opened", "updated"]
+    assert "OOM-killed" in receiver.messages[1]["text"]
 
 
 def test_pods_and_events_of_a_namespace_are_followed(tmp_path: Path) -> None:

@@ -37,10 +37,19 @@ class NewExpirations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewReturn(msgspec.Struct, frozen=True, kw_only=True):
-    """An expired member is back: the expiration's id, and since when, epoch ms."""
+    """A change of an expiration: its member is back, or its cause became known.
+
+    Args:
+        id: of the expiration.
+        returned_ms: when the member was back, epoch ms; `None` until it is.
+        advice: what to change, by a broker's log.
+        cause: what happened to the member's pod or machine, by a broker's log.
+    """
 
     id: str
     returned_ms: int | None
+    advice: str
+    cause: str
 
 
 class NewGroups(msgspec.Struct, frozen=True, kw_only=True):
@@ -152,7 +161,11 @@ class Channel:
 
     def _returns(self, before: SentUpTo) -> list[NewReturn]:
         news = islice(reversed(self._picture.returns), min(RETURNS_MAX, self._picture.newest_return - before.returns))
-        return [NewReturn(id=row.id, returned_ms=row.returned_ms) for _, row in news if self._shows(row.group_id)]
+        return [
+            NewReturn(id=row.id, returned_ms=row.returned_ms, advice=row.advice, cause=row.cause)
+            for _, row in news
+            if self._shows(row.group_id)
+        ]
 
     def _groups(self, before: SentUpTo, now_ms: int) -> NewGroups:
         changed = [entry for entry in self._picture.groups.changed_after(before.version) if self._shows(entry.group_id)]

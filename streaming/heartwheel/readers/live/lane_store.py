@@ -219,6 +219,15 @@ class LaneStore:
                 mark.reason = event.reason_text
         self._add(event.group_id, event.group_type, mark)
 
+    def explain_again(self, event: ExplainedEvent) -> None:
+        """Replace why a member was removed, if its mark is kept."""
+        evidence = f"{event.evidence.file}:{event.evidence.line}"
+        with self.lock:
+            group = self.groups.get(event.group_id)
+            for mark in () if group is None else group.between(event.time_ms, event.time_ms + 1):
+                if (mark.kind, mark.member_id, mark.evidence) == (MarkKind.REMOVED, event.member_id or "", evidence):
+                    mark.why, mark.advice = event.explanation, event.advice
+
     def _add(self, group_id: str, kind: str, mark: Mark) -> None:
         if not group_id:
             return

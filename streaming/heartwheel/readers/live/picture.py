@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from heartwheel.readers.live.expiration import Expiration
+from heartwheel.readers.live.expiration import Expiration, LoggedExpiration
 from heartwheel.readers.live.group_index import LINES_MAX, GroupEntry, GroupIndex
 from heartwheel.readers.live.lane_page import LaneSource
 from heartwheel.readers.live.logged import LoggedLine, LogReport
@@ -97,7 +97,7 @@ class Picture:
         """Whether Kafka answers; `None` before the first request."""
         self.linked_since_ms = 0
         self.returns: list[tuple[int, Expiration]] = []
-        """The newest returns, each with its number."""
+        """The newest changes of expirations, each with its number: returns, and causes that became known."""
         self.newest_return = 0
         self._triggers_seen = Seen(2 * triggers_max)
         self._takers: dict[OutputTopic, Callable[[TopicRow, Changes], None]] = {
@@ -132,6 +132,18 @@ class Picture:
                 self._takers[each.source](each, changes)
             self._evict(now_ms)
             return changes._replace(duplicates=self.window.duplicates - before)
+
+    def explain_again(self, rows: Sequence[TopicRow]) -> None:
+        """Replace the explanations of expirations from a broker's log, as far as they are kept and have changed."""
+        with self.lock:
+            for row in (each.row for each in rows):
+                kept = self.window.by_id(row.id) if isinstance(row, LoggedExpiration) else None
+                if kept is None or not isinstance(row, LoggedExpiration) or kept.explanation == row.explanation:
+                    continue
+                kept.explanation, kept.advice, kept.cause = row.explanation, row.advice, row.cause
+                self._note_change(kept)
+                self.groups.touch(kept.group_id)
+            del self.returns[:-_RETURNS_MAX]
 
     def add_logged(self, group_id: str, line: LoggedLine) -> None:
         """Add a line of a broker's log that is no row of a topic to a group's timeline."""
@@ -186,8 +198,11 @@ class Picture:
 
     def _note_return(self, back: Expiration, changes: Changes) -> None:
         changes.returned.append(back)
+        self._note_change(back)
+
+    def _note_change(self, expiration: Expiration) -> None:
         self.newest_return += 1
-        self.returns.append((self.newest_return, back))
+        self.returns.append((self.newest_return, expiration))
 
     def _take_status(self, topic_row: TopicRow, _changes: Changes) -> None:
         row = topic_row.row

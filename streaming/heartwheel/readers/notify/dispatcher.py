@@ -6,6 +6,7 @@ import logging
 import random
 from collections.abc import Callable, Mapping, Sequence
 
+from heartwheel.readers.live.expiration import LoggedExpiration
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
@@ -100,6 +101,12 @@ class Dispatcher:
             if isinstance(each.row, ExpirationRow | TriggerRow):
                 self._take(each.row, now_ms)
             self._state.positions.setdefault(each.source, {})[each.partition] = each.offset + 1
+
+    def explain_again(self, rows: Sequence[TopicRow], *, now_ms: int) -> None:
+        """Replace the causes of expirations that were taken before; a cause that changes what to do is news."""
+        for each in rows:
+            if isinstance(each.row, LoggedExpiration):
+                self._incidents.explain_again(each.row, now_ms=now_ms)
 
     def _take(self, row: ExpirationRow | TriggerRow, now_ms: int) -> None:
         if row.group_id.startswith(self._canary_prefix):

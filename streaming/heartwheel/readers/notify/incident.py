@@ -116,6 +116,15 @@ class Incident(msgspec.Struct, kw_only=True, rename=_IN_THE_FILE):
         else:
             self.untracked += 1
 
+    def explain_again(self, row: LoggedExpiration, *, now_ms: int) -> None:
+        """Replace the cause of an expired member; one is news if none was known, or if it changes what to do."""
+        member = self.members.get(row.member_id)
+        if member is None or member.row.id != row.id or member.row.cause == row.cause:
+            return
+        if row.cause and (not member.row.cause or member.row.advice != row.advice):
+            self._note_news(now_ms)
+        member.row = row
+
     def note_troubles(self, troubles: list[GroupTrouble], *, now_ms: int) -> None:
         """Replace the group's troubles; another kind of trouble, or one less, is news, another number is not.
 

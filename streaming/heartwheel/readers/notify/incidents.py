@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.readers.live.expiration import LoggedExpiration
 from heartwheel.readers.live.returns import Arrival, arrivals_of
 from heartwheel.readers.live.trouble import TroubleKind
 from heartwheel.readers.notify.arrivals import NewestArrivals
@@ -95,6 +96,12 @@ class Incidents:
             if incident.claim(arrival, now_ms=now_ms, only=row.member_id):
                 self._arrivals.remove(arrival)
                 break
+
+    def explain_again(self, row: LoggedExpiration, *, now_ms: int) -> None:
+        """Replace the cause of an expiration of an open incident; closed ones are not opened again."""
+        incident = self._open.get(row.group_id)
+        if incident is not None:
+            incident.explain_again(row, now_ms=now_ms)
 
     def triggered(self, row: TriggerRow, *, now_ms: int) -> None:
         """Apply a row of the triggers topic: a member that joined may be one that was expired."""

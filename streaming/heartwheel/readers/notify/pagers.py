@@ -56,7 +56,7 @@ def pagerduty(url: str, key: str, message: Message) -> PagerRequest:
 
 
 def opsgenie(url: str, key: str, message: Message) -> PagerRequest:
-    """Return an alert of Opsgenie, or the request that closes it.
+    """Return an alert of Opsgenie, a note about it if no more members were expired, or the request that closes it.
 
     Args:
         url: of the Alert API, `.../v2/alerts`.
@@ -69,6 +69,10 @@ def opsgenie(url: str, key: str, message: Message) -> PagerRequest:
     if incident["step"] == IncidentStep.CLOSED:
         note = {"source": _SOURCE, "note": text[:_DESCRIPTION_CHARS_MAX]}
         return PagerRequest(f"{url.rstrip('/')}/{alias}/close?identifierType=alias", headers, _encode(note))
+    if incident["step"] == IncidentStep.UPDATED and not (incident["expired_new"] or incident["troubles"]):
+        # An alert that is made again under its alias is counted, and its description stays as it is.
+        note = {"source": _SOURCE, "note": text[:_DESCRIPTION_CHARS_MAX]}
+        return PagerRequest(f"{url.rstrip('/')}/{alias}/notes?identifierType=alias", headers, _encode(note))
     alert = {
         "message": text[:_ALERT_CHARS_MAX],
         "alias": alias,

@@ -27,9 +27,12 @@ def sentence(incident: IncidentPayload) -> str:
 
 
 def _advice(incident: IncidentPayload) -> str:
-    """Return what to change, in the first message about members that a broker's log shows."""
-    found = next((member.advice for member in incident.members if member.advice), "")
-    return f". {safe(found, length_max=_WORDS_LENGTH_MAX)}" if found and incident.step is IncidentStep.OPENED else ""
+    """Return what to change, in the first message about members that a broker's log shows, and with a later cause."""
+    is_first = incident.step is IncidentStep.OPENED
+    is_later = not (is_first or incident.expired_new or incident.returned)
+    wanted = (member for member in incident.members if is_first or (is_later and member.cause))
+    found = next((member.advice for member in wanted if member.advice), "")
+    return f". {safe(found, length_max=_WORDS_LENGTH_MAX)}" if found else ""
 
 
 def _cause(incident: IncidentPayload) -> str:

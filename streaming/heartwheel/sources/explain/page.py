@@ -92,6 +92,12 @@ class LogPage(Served):
             self._sum_up(scanned)
         self.picture.log = self._sentence(scanned)
 
+    def explain_again(self, events: Sequence[ShownEvent]) -> None:
+        """Replace the explanations of removals that are shown."""
+        self.picture.explain_again([row for each in events for row in each.rows])
+        for event, _ in events:
+            self.lanes.explain_again(event)
+
     def _sum_up(self, scanned: Scanned) -> None:
         """Show the totals of all groups; not after each handful of events, because it visits every group."""
         if self._is_stale:

@@ -44,11 +44,19 @@ class ReportedState(msgspec.Struct, kw_only=True):
 
 
 class _News(NamedTuple):
-    """Rows of new events, those of them that count for troubles, and the number of the newest fact behind them."""
+    """What is new.
 
-    rows: Sequence[TopicRow]
-    counted: Sequence[TopicRow]
-    explained: int
+    Args:
+        rows: of new events.
+        counted: those of them that count for troubles.
+        explained: the number of the newest fact behind them; `None` for none.
+        again: rows of removals that were reported before, with other causes.
+    """
+
+    rows: Sequence[TopicRow] = ()
+    counted: Sequence[TopicRow] = ()
+    explained: int | None = None
+    again: Sequence[TopicRow] = ()
 
 
 class Reports(Worker):
@@ -110,6 +118,10 @@ class Reports(Worker):
         if rows or explained != self.explained:
             self._news.put(_News(rows, counted, explained))
 
+    def explain_again(self, events: Sequence[ShownEvent]) -> None:
+        """Add removals whose causes became known after they were added; what was reported already changes nothing."""
+        self._news.put(_News(again=[row for each in events for row in each.rows]))
+
     def _work(self) -> None:
         while not self.stopping:
             changed = self._take()
@@ -129,7 +141,8 @@ class Reports(Worker):
             except queue.Empty:
                 return wait_s == 0
             self._dispatcher.take(news.rows, now_ms=self._clock(), counted=news.counted)
-            self.explained = news.explained
+            self._dispatcher.explain_again(news.again, now_ms=self._clock())
+            self.explained = self.explained if news.explained is None else news.explained
             wait_s = 0
 
     def _save(self) -> None:

@@ -30,7 +30,7 @@ from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.reports import Reports
 from heartwheel.sources.watch.watched_causes import WatchedCauses
 from heartwheel.sources.watch.watched_logs import WatchedLogs
-from heartwheel.wire.explained import Happened
+from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _TRIM_EVERY_S: Final = 60.0
 
@@ -117,9 +117,10 @@ class Watcher:
             if is_news:
                 self._report(events, reported)
         self._report([], live.explained)
+        self._explain_again(self._causes.known.removals)  # a former process may have ended before it reported a cause
         self._page.picture.log_is_behind = False
         while not self._stopping.is_set():
-            self._causes.look()
+            self._explain_again(self._causes.look())
             read = self._logs.read()
             live.add(read.facts, read.newest)
             events = with_rows(live.ready())
@@ -160,6 +161,14 @@ class Watcher:
 
     def _show(self, events: Sequence[ShownEvent]) -> None:
         self._page.show(events, self._logs.scanned)
+
+    def _explain_again(self, events: Sequence[ExplainedEvent]) -> None:
+        """Show and report the present causes of removals that were shown before."""
+        if events:
+            rows = with_rows(events)
+            self._page.explain_again(rows)
+            if self._reports is not None:
+                self._reports.explain_again(rows)
 
     def _reported(self) -> int:
         """Return the number of the newest fact that was reported: if messages are made, by the saved incidents."""

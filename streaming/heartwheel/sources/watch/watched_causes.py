@@ -15,12 +15,13 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.settings.servers import WatchSettings
 from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX
-from heartwheel.sources.explain.causes.join import Causes
+from heartwheel.sources.explain.causes.late import LateCauses
 from heartwheel.sources.explain.causes.read import CauseFiles
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.watch.containers.kubernetes import api_of_cluster
 from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
 from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.wire.explained import ExplainedEvent
 
 _LOOK_EVERY_S: Final = 1.0
 _KUBERNETES: Final = "kubernetes:"
@@ -53,7 +54,7 @@ class WatchedCauses:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._history, self._clock = history, clock
-        self.known = Causes(history.happenings(), kept_max=HAPPENINGS_MAX)
+        self.known = LateCauses(history.happenings(), kept_max=HAPPENINGS_MAX)
         names = [name.strip() for name in wanted.causes.split(",") if name.strip()]
         self._files = CauseFiles([name for name in names if not name.startswith(_KUBERNETES)], zone)
         self._namespaces = [name.removeprefix(_KUBERNETES) for name in names if name.startswith(_KUBERNETES)]
@@ -74,18 +75,23 @@ class WatchedCauses:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def look(self) -> None:
-        """Read the files that have changed, at most once a second; one that cannot be read now is reported."""
+    def look(self) -> list[ExplainedEvent]:
+        """Read what has changed, at most once a second; a file that cannot be read now is reported.
+
+        Returns:
+            The removals that were explained before and have other causes now.
+        """
         now_s = self._clock()
         if now_s - self._looked_s < _LOOK_EVERY_S:
-            return
+            return []
         self._looked_s = now_s
         try:
-            self._read()
+            return self._read()
         except HeartwheelError as error:
             _log.warning("%s", error)
+            return []
 
-    def _read(self) -> None:
+    def _read(self) -> list[ExplainedEvent]:
         found = [each for source in self._live for each in source.read()]
         new = self.known.add(found + self._files.read())
         if new:
@@ -94,3 +100,4 @@ class WatchedCauses:
             if doubt not in self._doubted:
                 self._doubted.add(doubt)
                 _log.warning("%s", doubt)
+        return self.known.again(new)

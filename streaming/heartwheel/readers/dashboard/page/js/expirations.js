@@ -90,9 +90,9 @@ export class Expirations {
 
   /** @param {NewReturn[]} returned */
   #mark(returned) {
-    const times = new Map(returned.map(({ id, returned_ms }) => [id, returned_ms]));
-    if (!this.rows.some(({ id }) => times.has(id))) return;
-    this.rows = this.rows.map((row) => (times.has(row.id) ? { ...row, returned_ms: times.get(row.id) } : row));
+    const changes = new Map(returned.map((change) => [change.id, change]));
+    if (!this.rows.some(({ id }) => changes.has(id))) return;
+    this.rows = this.rows.map((row) => ({ ...row, ...changes.get(row.id) }));
     this.#changed();
   }
 }

@@ -1,0 +1,59 @@
+"""Causes that are known after a removal was shown: Kubernetes' events come later, and files are written late."""
+
+from __future__ import annotations
+
+import bisect
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from heartwheel.sources.explain.causes.happening import Happening
+from heartwheel.sources.explain.causes.join import Causes, window_ms
+from heartwheel.sources.explain.explanation import advice_of, explain
+from heartwheel.wire.explained import REASON_OF, ExplainedCause, ExplainedEvent
+
+REMOVALS_MAX: Final = 10_000
+"""Most removals that are looked at again, the newest."""
+
+
+class LateCauses(Causes):
+    """Happenings, and the newest removals, which get causes that are known later.
+
+    Args:
+        happenings: the first ones.
+        kept_max: so many that were added last are kept, and at most twice as many.
+    """
+
+    def __init__(self, happenings: Iterable[Happening] = (), *, kept_max: int) -> None:
+        self._removals: deque[tuple[ExplainedEvent, Sequence[str]]] = deque(maxlen=REMOVALS_MAX)
+        super().__init__(happenings, kept_max=kept_max)
+
+    def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
+        """Return what may have caused a removal that is about to be explained, and remember the removal."""
+        if event.kind in REASON_OF:
+            self._removals.append((event, tuple(event.explanation)))
+        return super().of(event)
+
+    @property
+    def removals(self) -> list[ExplainedEvent]:
+        """The removals that are remembered, in the order in which they were explained."""
+        return [event for event, _ in self._removals]
+
+    def again(self, new: Iterable[Happening]) -> list[ExplainedEvent]:
+        """Look again at the removals that new happenings may have caused; return those with other causes, explained."""
+        times = self.times_near(new)
+        return [event for event, notes in self._removals if _is_near(event, times) and self._differs(event, notes)]
+
+    def _differs(self, event: ExplainedEvent, notes: Sequence[str]) -> bool:
+        causes = super().of(event)
+        if causes == event.causes:
+            return False
+        event.causes, event.explanation = causes, list(notes)
+        event.explanation, event.advice = explain(event), advice_of(event)
+        return True
+
+
+def _is_near(event: ExplainedEvent, times: Sequence[int]) -> bool:
+    from_ms, to_ms = window_ms(event)
+    at = bisect.bisect_left(times, from_ms)
+    return at < len(times) and times[at] <= to_ms
