@@ -63,18 +63,21 @@ class ObjectWatch(Worker):
         return super().__enter__()
 
     def _work(self) -> None:
-        pause_s = _PAUSE_S
+        pause_s, listed = _PAUSE_S, ""
         while not self.stopping:
             try:
                 if not self._version:
                     self._list()
+                listed = self._version
                 self._follow()
                 pause_s = _PAUSE_S
             except ApiError as error:
-                if error.status == _GONE:
-                    self._version = ""
-                elif not self.stopping and not error.is_idle:
-                    self._rare.warning("%s: %s (%d times)", self._label, error)
+                is_gone, is_new = error.status == _GONE, self._version != listed
+                if is_gone:
+                    self._version = ""  # to list anew is all that it takes, unless the server ends each watch so
+                if not (self.stopping or error.is_idle or (is_gone and is_new)):
+                    if not is_gone or pause_s > _PAUSE_S:
+                        self._rare.warning("%s: %s (%d times)", self._label, error)
                     pause_s = min(2 * pause_s, _PAUSE_S_MAX)
             self.wait(pause_s)
 
