@@ -16,7 +16,7 @@ import pytest
 from heartwheel.front.cli.app import run
 from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
 from heartwheel.sources.explain.causes.join import Causes
-from heartwheel.sources.explain.causes.read import CauseFiles
+from heartwheel.sources.explain.causes.read import CauseFile, CauseFiles
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scanned import Scanned
@@ -285,6 +285,15 @@ def test_a_hostile_line_costs_itself_alone(tmp_path: Path, capsys: pytest.Captur
     assert "\x1b" not in said.out + said.err
     assert "could not be read, the first:" in said.err
     assert "5.0 s before" in said.out
+
+
+def test_a_blank_line_between_objects_is_none_that_cannot_be_read(tmp_path: Path) -> None:
+    """As `kubectl ... | jq -c` and a text editor leave them."""
+    objects = [json.dumps(ended(f"orders-{number}", BEGIN_MS, exitCode=1)) for number in range(2)]
+    (tmp_path / "objects.json").write_text("\n\n".join(objects) + "\n \n")
+    file = CauseFile(str(tmp_path / "objects.json"), LocalZone())
+    assert {(each.pod, each.line) for each in file.read()} == {("orders-0", 1), ("orders-1", 3)}
+    assert (file.bad, file.doubt) == (0, "")
 
 
 def test_what_cannot_be_read_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

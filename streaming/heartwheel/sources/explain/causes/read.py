@@ -97,7 +97,8 @@ class CauseFile:
         except _UNREADABLE:
             items = data.splitlines()
         for number, item in enumerate(items, 1):
-            yield from self._tried(number, self._object, item)
+            if not isinstance(item, bytes) or item.strip():
+                yield from self._tried(number, self._object, item)
 
     def _tried(self, number: int, read: Callable[[int, str], Sequence[Happening]], item: str) -> Sequence[Happening]:
         """Return what a line or an item shows; one that cannot be read is counted."""
