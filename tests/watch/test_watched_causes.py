@@ -118,6 +118,25 @@ def test_a_cause_that_no_process_reported_is_reported_by_the_next(tmp_path: Path
     assert "OOM-killed" in receiver.messages[1]["text"]
 
 
+def test_explain_asks_a_namespace_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the same requests as a watcher; who may not ask, or where nobody answers, is told what to do."""
+    log = tmp_path / "server.log"
+    log.write_text(lines_of((since(), FAILS.format("orders-1"))))
+    command = ["explain", str(log), "--all", "--causes", "kubernetes:shop"]
+    with KubernetesApi() as api:
+        api.put("/api/v1/namespaces/shop/pods", json.loads(killed("orders-1", 9)))
+        place = ["--set", f"watch.kubernetes_api={api.url}"]
+        assert run([*command, *place]) == 1
+        assert "shop/events answered 403" in capsys.readouterr().err
+        api.put("/api/v1/namespaces/shop/events", {"metadata": {"name": "old"}, "reason": "Pulled"})
+        assert run([*command, *place]) == 0
+        said = capsys.readouterr()
+        assert "limit 512Mi (kubernetes:shop/pods/orders-1)" in " ".join(said.out.split())
+        assert run([*command, "--set", "watch.kubernetes_api=ftp://x"]) == 2
+    assert run([*command, *place]) == 1
+    assert "hint" in capsys.readouterr().err
+
+
 def test_pods_and_events_of_a_namespace_are_followed(tmp_path: Path) -> None:
     """By a list and by a watch, also when changes were missed; a removal has its cause while the watcher runs."""
     log, pods, events = tmp_path / "server.log", "/api/v1/namespaces/shop/pods", "/api/v1/namespaces/shop/events"

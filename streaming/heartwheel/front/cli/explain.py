@@ -14,7 +14,7 @@ import typer
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.audit_broker_log import parsed_zone
-from heartwheel.front.cli.console import ConfigFile, SetFlags, stderr
+from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr
 from heartwheel.front.cli.explain_answers import show_sums
 from heartwheel.front.cli.explain_output import (
     causes_of,
@@ -122,7 +122,8 @@ def explain(
 
     zone = LocalZone() if utc_offset is None else parsed_zone(utc_offset)
     wanted = Wanted(group or (), member or (), *_period(since, until, zone))
-    source = LogSource(files or [], history, sys.stdin.buffer, zone, causes_of(causes, zone))
+    known = causes_of(causes, zone, lambda: load(config, set_).settings.watch)
+    source = LogSource(files or [], history, sys.stdin.buffer, zone, known)
     _check_source(source, follow=follow, unknown=unknown)
     if page:
         _refuse(json=json)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -13,12 +14,15 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count, moment
 from heartwheel.base.plain import plain
 from heartwheel.front.cli.console import stderr
+from heartwheel.front.cli.extras import require
 
 if TYPE_CHECKING:
+    from heartwheel.settings.servers import WatchSettings
     from heartwheel.sources.explain.causes.join import Causes
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.wanted import Wanted
+    from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
     from heartwheel.wire.explained import ExplainedEvent
 
 
@@ -30,18 +34,40 @@ _OTHERS: Final = {
 }
 
 
-def causes_of(names: Sequence[str] | None, zone: LocalZone) -> Causes | None:
-    """Return what files say happened to pods and machines, and print what of them could not be read."""
+def causes_of(names: Sequence[str] | None, zone: LocalZone, watch: Callable[[], WatchSettings]) -> Causes | None:
+    """Return what happened to pods and machines, and print what of it could not be read.
+
+    Args:
+        names: of files, and of namespaces of Kubernetes, which are asked once.
+        watch: loads the settings that say where the API of Kubernetes is.
+    """
     if not names:
         return None
     from heartwheel.sources.explain.causes.join import Causes
-    from heartwheel.sources.explain.causes.read import CauseFiles
+    from heartwheel.sources.explain.causes.read import CauseFiles, places_of
 
-    files = CauseFiles(names, zone)
-    causes = Causes(files.read())
-    for doubt in files.doubts():
+    named, namespaces = places_of(names)
+    files = CauseFiles(named, zone)
+    happenings = files.read()
+    doubts = files.doubts()
+    for each in _asked(namespaces, watch) if namespaces else ():
+        happenings += each.read()
+        doubts += each.doubts()
+    for doubt in doubts:
         stderr().print(plain(doubt), markup=False, highlight=False)
-    return causes
+    return Causes(happenings)
+
+
+def _asked(namespaces: Sequence[str], watch: Callable[[], WatchSettings]) -> Iterator[KubernetesCauses]:
+    require("page", "heartwheel explain --causes kubernetes:NAMESPACE")
+    from heartwheel.sources.watch.containers.kubernetes import api_of_cluster
+    from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
+
+    settings = watch()
+    for namespace in namespaces:
+        api = api_of_cluster(settings.kubernetes_api, Path(settings.kubernetes_mount))
+        with KubernetesCauses(namespace, api) as causes:
+            yield causes
 
 
 def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:

@@ -40,7 +40,11 @@ ZoneFlag = Annotated[
 
 CausesFlag = Annotated[
     list[str] | None,
-    typer.Option("--causes", metavar="FILE", help="What happened to pods and machines; can be repeated."),
+    typer.Option(
+        "--causes",
+        metavar="FILE",
+        help="What happened to pods and machines; kubernetes:NAMESPACE asks the API. Can be repeated.",
+    ),
 ]
 """The option for files with what may have caused removals."""
 

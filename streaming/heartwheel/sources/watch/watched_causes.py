@@ -16,7 +16,7 @@ from heartwheel.base.wall_clock import wall_ms
 from heartwheel.settings.servers import WatchSettings
 from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX
 from heartwheel.sources.explain.causes.late import LateCauses
-from heartwheel.sources.explain.causes.read import CauseFiles
+from heartwheel.sources.explain.causes.read import CauseFiles, places_of
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.watch.containers.kubernetes import api_of_cluster
 from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
@@ -24,7 +24,6 @@ from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.wire.explained import ExplainedEvent
 
 _LOOK_EVERY_S: Final = 1.0
-_KUBERNETES: Final = "kubernetes:"
 
 _log = logging.getLogger(__name__)
 
@@ -56,8 +55,8 @@ class WatchedCauses:
         self._history, self._clock = history, clock
         self.known = LateCauses(history.happenings(), kept_max=HAPPENINGS_MAX)
         names = [name.strip() for name in wanted.causes.split(",") if name.strip()]
-        self._files = CauseFiles([name for name in names if not name.startswith(_KUBERNETES)], zone)
-        self._namespaces = [name.removeprefix(_KUBERNETES) for name in names if name.startswith(_KUBERNETES)]
+        files, self._namespaces = places_of(names)
+        self._files = CauseFiles(files, zone)
         self._api_of = partial(api_of_cluster, wanted.kubernetes_api, Path(wanted.kubernetes_mount))
         self._live: list[KubernetesCauses] = []
         self._doubted: set[str] = set()

@@ -7,7 +7,7 @@ JVM's garbage collector (`-Xlog:gc:file=gc.log:time`), and lines of `time,what`.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -20,6 +20,9 @@ from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX, TEXT_CHA
 from heartwheel.sources.explain.causes.kubernetes_objects import UNREADABLE, happenings_of
 from heartwheel.sources.explain.causes.moments import moment_ms
 from heartwheel.sources.explain.local_zone import LocalZone
+
+KUBERNETES: Final = "kubernetes:"
+"""How the name of a namespace begins among those of files."""
 
 FILE_BYTES_MAX: Final = 256 << 20
 """Largest file that is read, bytes."""
@@ -149,6 +152,17 @@ class CauseFile:
             file=str(self.path),
             line=line,
         )
+
+
+def places_of(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return the files among names, and the namespaces of Kubernetes."""
+    files, namespaces = [], []
+    for name in names:
+        if name.startswith(KUBERNETES):
+            namespaces.append(name.removeprefix(KUBERNETES))
+        else:
+            files.append(name)
+    return files, namespaces
 
 
 class CauseFiles:

@@ -47,7 +47,7 @@ class HttpApi:
         verify: checks the server's certificate.
         unix_socket: the path of the socket to connect to in place of the host.
         idle_s: how long an answer may be silent, seconds.
-        hints: what to do, by the status of an answer.
+        hints: what to do, by the status of an answer; by 0 if there is none.
     """
 
     def __init__(
@@ -105,7 +105,8 @@ class HttpApi:
         except httpx.ReadTimeout:
             raise ApiError(f"{path} was silent", is_idle=True) from None
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            raise ApiError(f"{path}: {error or type(error).__name__}") from error
+            where = f"{self._client.base_url}".rstrip("/") + path
+            raise ApiError(f"{where}: {error or type(error).__name__}", hint=self._hints.get(0)) from error
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept-Encoding": "identity"}

@@ -21,8 +21,9 @@ MOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """Where a pod has the token and the authority of its service account."""
 
 _NOT_FOUND: Final = 404
-_RIGHTS: Final = "its service account needs get, list and watch of pods, and get of pods/log, in this namespace"
+_RIGHTS: Final = "its service account needs get, list and watch of pods, and get of pods/log, or of events for causes"
 _HINTS: Final = {
+    0: "is that the address of the API? kubectl proxy serves http://127.0.0.1:8001; watch.kubernetes_api names it",
     401: "its token is not valid, or expired: is the mounted one read?",
     403: _RIGHTS,
     404: "does the namespace exist?",
