@@ -76,6 +76,19 @@ def test_it_reads_the_logs_of_pods_with_no_more_rights_than_that_takes() -> None
     assert "heartwheel-watcher-kubernetes" in of_kind(rendered(values), "NetworkPolicy")
 
 
+def test_it_may_look_at_nodes_where_that_is_asked_for() -> None:
+    """By a role of the cluster, which has no namespace, and only to read."""
+    values = VALUES["watcher of pods"]
+    assert "ClusterRole" not in {each["kind"] for each in rendered(values)}
+    objects = rendered(merged(values, {"watcher": {"nodes": True}}))
+    (role,) = of_kind(objects, "ClusterRole").values()
+    (binding,) = of_kind(objects, "ClusterRoleBinding").values()
+    assert "namespace" not in role["metadata"] | binding["metadata"]
+    assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
+    assert binding["roleRef"]["name"] == role["metadata"]["name"] == "heartwheel-heartwheel-watcher"
+    assert binding["subjects"][0]["name"] == "heartwheel-watcher"
+
+
 @pytest.mark.parametrize(
     ("values", "words"),
     [

@@ -118,6 +118,29 @@ def test_a_cause_that_no_process_reported_is_reported_by_the_next(tmp_path: Path
     assert "OOM-killed" in receiver.messages[1]["text"]
 
 
+def test_a_node_is_looked_at_where_it_may_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Only the node itself says what happened; without the right to list nodes all else is still known."""
+    log = tmp_path / "server.log"
+    log.write_text(lines_of((since(), FAILS.format("orders-1")), (since(), FAILS.format("orders-2"))))
+    began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 3_600))
+    down = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() - 9))
+    ready = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "lastTransitionTime": down}
+    with KubernetesApi() as api:
+        pod = {"metadata": {"name": "orders-1"}, "spec": {"nodeName": "n1"}, "status": {"startTime": began}}
+        api.put("/api/v1/namespaces/shop/pods", pod)
+        api.put("/api/v1/namespaces/shop/pods", json.loads(killed("orders-2", 9)))
+        api.put("/api/v1/namespaces/shop/events", {"metadata": {"name": "old"}, "reason": "Pulled"})
+        place = ["--causes", "kubernetes:shop", "--set", f"watch.kubernetes_api={api.url}"]
+        said = []
+        for _ in range(2):
+            assert run(["explain", str(log), "--all", *place]) == 0
+            said.append(" ".join(capsys.readouterr().out.split()))
+            api.put("/api/v1/nodes", {"metadata": {"name": "n1"}, "status": {"conditions": [ready]}})
+    assert ["Its node became not ready (NodeStatusUnknown)" in each for each in said] == [False, True]
+    assert "(kubernetes/nodes/n1)" in said[1]
+    assert ["limit 512Mi" in each for each in said] == [True, True]
+
+
 def test_explain_asks_a_namespace_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """By the same requests as a watcher; who may not ask, or where nobody answers, is told what to do."""
     log = tmp_path / "server.log"

@@ -1,8 +1,9 @@
-"""What happens to the pods of a namespace, from the API of Kubernetes: their containers' ends, and their events."""
+"""What happens to the pods of a namespace, from the API of Kubernetes: their containers' ends, events, and nodes."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 from collections.abc import Mapping
 from functools import partial
@@ -11,15 +12,19 @@ from typing import Any, Final, Self
 from heartwheel.base.plain import plain
 from heartwheel.sources.explain.causes.happening import TEXT_CHARS_MAX, Happening
 from heartwheel.sources.explain.causes.kubernetes_objects import UNREADABLE, happenings_of
+from heartwheel.sources.explain.causes.read import KUBERNETES
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi
 from heartwheel.sources.watch.containers.object_watch import DELETED, ObjectWatch
 
-_KINDS: Final = {"pods": "Pod", "events": "Event"}
+_KINDS: Final = {"pods": "Pod", "events": "Event", "nodes": "Node"}
+_FORBIDDEN: Final = 403
+
+_log = logging.getLogger(__name__)
 
 
 class KubernetesCauses:
-    """The happenings of a namespace; a context manager.
+    """The happenings of a namespace, and of nodes if they may be listed; a context manager.
 
     Args:
         namespace: its name.
@@ -30,28 +35,38 @@ class KubernetesCauses:
     """
 
     def __init__(self, namespace: str, api: HttpApi) -> None:
-        self._label, self._api = f"kubernetes:{namespace}", api
+        self._label, self._api = f"{KUBERNETES}{namespace}", api
         self._new: queue.SimpleQueue[Happening] = queue.SimpleQueue()
         self._doubt = ""
         self._watches = [
-            ObjectWatch(
-                api,
-                f"/api/v1/namespaces/{namespace}/{plural}",
-                partial(self._take_all, plural),
-                partial(self._take, plural),
-                label=f"{self._label}/{plural}",
-            )
-            for plural in _KINDS
+            self._watch(plural, f"/api/v1/namespaces/{namespace}/{plural}") for plural in ("pods", "events")
         ]
+        self._nodes = self._watch("nodes", "/api/v1/nodes")
+
+    def _watch(self, plural: str, path: str) -> ObjectWatch:
+        takers = partial(self._take_all, plural), partial(self._take, plural)
+        return ObjectWatch(self._api, path, *takers, label=f"{self._label}/{plural}")
 
     def __enter__(self) -> Self:
         try:
             for watch in self._watches:
                 watch.__enter__()
+            self._follow_nodes()
         except ApiError:
             self.__exit__()
             raise
         return self
+
+    def _follow_nodes(self) -> None:
+        """Follow the nodes of the cluster, too; many service accounts may not, and events tell most of it."""
+        try:
+            self._nodes.__enter__()
+        except ApiError as error:
+            if error.status != _FORBIDDEN:
+                raise
+            _log.info("%s: nodes are not looked at, as they may not be listed", self._label)
+        else:
+            self._watches.append(self._nodes)
 
     def __exit__(self, *_: object) -> None:
         for watch in self._watches:
@@ -81,7 +96,8 @@ class KubernetesCauses:
         if kind == DELETED and plural == "events":
             return  # it is too old
         try:
-            name = f"{self._label}/{plural}/{value['metadata'].get('name', '')}"
+            label = KUBERNETES.rstrip(":") if plural == "nodes" else self._label
+            name = f"{label}/{plural}/{value['metadata'].get('name', '')}"
             # Items of a list have no kind.
             for each in happenings_of({**value, "kind": _KINDS[plural]}, name, 0, LocalZone()):
                 self._new.put(each)
