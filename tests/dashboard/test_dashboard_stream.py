@@ -184,7 +184,7 @@ def test_returns_groups_and_how_things_stand_are_told() -> None:
         stage.hub.tick()
         sent = {each.event: each.data for each in parsed(listener._news())}
         assert set(sent) == {"expirations", "returned", "groups", "now", "at_risk", "series", "wheel"}
-        assert sent["returned"] == [{"id": f"g/m0/{T0}", "returned_ms": T0 + 10_000}]
+        assert sent["returned"] == [{"id": f"g/m0/{T0}", "returned_ms": T0 + 10_000, "advice": "", "cause": ""}]
         assert [group["group_id"] for group in sent["groups"]["rows"]] == ["g"]
         assert (sent["wheel"]["shard"], sent["now"]["expirations_total"]) == (0, 1)
         stage.hub.tick()
