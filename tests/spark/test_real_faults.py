@@ -65,7 +65,9 @@ class World:
 
     def one_more_job(self, *settings: str) -> Job:
         """Make a job on the one checkpoint beside the one that may be running."""
-        return Job(self.topics, self.folder / f"run-{time.monotonic_ns()}", *settings).keep_at(str(self.checkpoint))
+        two = "spark.shuffle_partitions=2"  # a kill may come between the states of two partitions
+        place = self.folder / f"run-{time.monotonic_ns()}"
+        return Job(self.topics, place, two, *settings).keep_at(str(self.checkpoint))
 
     def silence(self, group: str) -> None:
         """Let ten members beat once and never again."""
@@ -363,7 +365,7 @@ def _forget_checksum(file: Path) -> None:
 
 
 def _starts(world: World, checkpoints: list[Path]) -> list[str]:
-    flags = Job(world.topics, world.folder / "damaged").flags
+    flags = Job(world.topics, world.folder / "damaged", "spark.shuffle_partitions=2").flags
     command = [
         *(sys.executable, "-m", "support.damaged"),
         str(world.folder / "damaged.log"),
