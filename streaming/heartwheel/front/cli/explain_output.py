@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 import typer
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.wanted import Wanted
-    from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
     from heartwheel.wire.explained import ExplainedEvent
 
 
@@ -50,24 +49,17 @@ def causes_of(names: Sequence[str] | None, zone: LocalZone, watch: Callable[[], 
     files = CauseFiles(named, zone)
     happenings = files.read()
     doubts = files.doubts()
-    for each in _asked(namespaces, watch) if namespaces else ():
-        happenings += each.read()
-        doubts += each.doubts()
+    if namespaces:
+        require("page", "heartwheel explain --causes kubernetes:NAMESPACE")
+        from heartwheel.sources.watch.containers.targets import opened_namespaces
+
+        with contextlib.ExitStack() as stack:
+            for each in opened_namespaces(namespaces, watch(), stack):
+                happenings += each.read()
+                doubts += each.doubts()
     for doubt in doubts:
         stderr().print(plain(doubt), markup=False, highlight=False)
     return Causes(happenings)
-
-
-def _asked(namespaces: Sequence[str], watch: Callable[[], WatchSettings]) -> Iterator[KubernetesCauses]:
-    require("page", "heartwheel explain --causes kubernetes:NAMESPACE")
-    from heartwheel.sources.watch.containers.kubernetes import api_of_cluster
-    from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
-
-    settings = watch()
-    for namespace in namespaces:
-        api = api_of_cluster(settings.kubernetes_api, Path(settings.kubernetes_mount))
-        with KubernetesCauses(namespace, api) as causes:
-            yield causes
 
 
 def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:

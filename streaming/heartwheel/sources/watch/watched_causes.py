@@ -7,8 +7,6 @@ import itertools
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
-from pathlib import Path
 from typing import Final, Self
 
 from heartwheel.base.errors import HeartwheelError
@@ -18,8 +16,8 @@ from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX
 from heartwheel.sources.explain.causes.late import LateCauses
 from heartwheel.sources.explain.causes.read import CauseFiles, places_of
 from heartwheel.sources.explain.local_zone import LocalZone
-from heartwheel.sources.watch.containers.kubernetes import api_of_cluster
 from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
+from heartwheel.sources.watch.containers.targets import opened_namespaces
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.wire.explained import ExplainedEvent
 
@@ -57,7 +55,7 @@ class WatchedCauses:
         names = [name.strip() for name in wanted.causes.split(",") if name.strip()]
         files, self._namespaces = places_of(names)
         self._files = CauseFiles(files, zone)
-        self._api_of = partial(api_of_cluster, wanted.kubernetes_api, Path(wanted.kubernetes_mount))
+        self._wanted = wanted
         self._live: list[KubernetesCauses] = []
         self._doubted: set[str] = set()
         self._looked_s = clock()
@@ -65,8 +63,7 @@ class WatchedCauses:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            for each in self._namespaces:
-                self._live.append(stack.enter_context(KubernetesCauses(each, self._api_of())))
+            self._live = opened_namespaces(self._namespaces, self._wanted, stack)
             self._read()
             self._stack = stack.pop_all()
         return self
