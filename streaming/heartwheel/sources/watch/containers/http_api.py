@@ -61,6 +61,7 @@ class HttpApi:
         hints: Mapping[int, str] | None = None,
     ) -> None:
         self._token_file, self._hints = token_file, dict(hints or {})
+        self._server = "" if unix_socket else url.rstrip("/")
         timeout = httpx.Timeout(_CONNECT_S, read=idle_s)
         limits = httpx.Limits(max_connections=None)
         transport = httpx.HTTPTransport(verify=verify, uds=unix_socket, limits=limits, trust_env=False)
@@ -105,8 +106,8 @@ class HttpApi:
         except httpx.ReadTimeout:
             raise ApiError(f"{path} was silent", is_idle=True) from None
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            where = f"{self._client.base_url}".rstrip("/") + path
-            raise ApiError(f"{where}: {error or type(error).__name__}", hint=self._hints.get(0)) from error
+            message = f"{self._server}{path}: {error or type(error).__name__}"
+            raise ApiError(message, hint=self._hints.get(0)) from error
 
     def _headers(self) -> dict[str, str]:
         headers = {"Accept-Encoding": "identity"}

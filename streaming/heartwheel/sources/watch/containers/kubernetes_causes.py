@@ -96,7 +96,7 @@ class KubernetesCauses:
         if kind == DELETED and plural == "events":
             return  # it is too old
         try:
-            label = KUBERNETES.rstrip(":") if plural == "nodes" else self._label
+            label = "kubernetes" if plural == "nodes" else self._label  # nodes are of no namespace
             name = f"{label}/{plural}/{value['metadata'].get('name', '')}"
             # Items of a list have no kind.
             for each in happenings_of({**value, "kind": _KINDS[plural]}, name, 0, LocalZone()):
