@@ -158,7 +158,10 @@ class WatchedGroup:
             self._departures.popitem(last=False)
 
     def _forget(self, now_ms: int) -> None:
-        """Forget members that have been out for long, and departures from which no new member returns any more."""
+        """Forget members that have been out for long, and departures from which no new member returns any more.
+
+        It ends at the member that is out now, which is the last one.
+        """
         while (out := next(iter(self._members.values())).out) is not None and now_ms - out.time_ms > _GONE_MS:
             self._members.popitem(last=False)
         while self._departures and now_ms - next(iter(self._departures.values()))[-1].time_ms > _RETURN_MS:

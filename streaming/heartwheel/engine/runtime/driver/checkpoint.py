@@ -69,8 +69,8 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
 def _state_partitions(shards: int, master: str) -> int:
     """Choose the state partitions of a new checkpoint: one a core, but one for two cores.
 
-    Without a shuffle a quiet batch takes a third less time (`MapTasks`). That is worth more there than the second core
-    for the state, which is a twelfth of what a backlog costs: the other parts of it keep both cores busy.
+    Without a shuffle a quiet batch takes less time (`MapTasks`). The second core is not missed: the state is a small
+    part of what a backlog costs, which was read no slower (docs/performance.md).
     """
     cores = cores_of(master)
     return 1 if cores <= 2 else min(shards, cores)

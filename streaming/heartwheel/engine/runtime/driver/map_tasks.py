@@ -1,8 +1,9 @@
 """How many tasks read the topic: one while little comes, as many as there are cores while much does.
 
 With one task on the map side and one state partition Spark needs no shuffle: a batch is one stage of one task, which
-costs the JVM and the workers about a third less. But that task reads and packs a backlog on one core. How many tasks
-read is not part of a checkpoint, so the query is started again with other ones where it pays.
+costs the JVM and the workers about a quarter less (docs/performance.md, with fewer shards). But that task reads and
+packs a backlog on one core. How many tasks read is not part of a checkpoint, so the query is started again with other
+ones where it pays.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class MapTasks:
             self._busy = self._busy + 1 if batch.held or batch.heartbeats >= BUSY_RECORDS_MIN else 0
             if self._busy:
                 self._busy_s = self._clock_s()
-            if self.tasks < self._most and (batch.held or self._busy >= BUSY_BATCHES):
+            if batch.held or self._busy >= BUSY_BATCHES:
                 self.tasks = self._most
         if self.tasks > self._least and self._clock_s() - self._busy_s >= self._calm_s:
             self.tasks = self._least
