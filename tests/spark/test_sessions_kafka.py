@@ -190,6 +190,7 @@ def test_a_stop_longer_than_the_timeout_ends_nobody(spark: SparkSession, tmp_pat
         with both() as queries:
             for query, sink in queries:
                 until(query, functools.partial(_came, sink, 3), "three devices")
+                until_batches(query, 1)
         for _, checkpoint, _ in kinds:
             wait_for(functools.partial(stopped_for, checkpoint, STOPPED_S), "a stop that is longer than the timeout")
         stopped_ms = time.time() * 1000

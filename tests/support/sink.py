@@ -58,7 +58,11 @@ def start(frame: DataFrame, sink: Sink, checkpoint: Path, **trigger: Any) -> Str
 
 @contextlib.contextmanager
 def started(frame: DataFrame, sink: Sink, checkpoint: Path, **trigger: Any) -> Iterator[StreamingQuery]:
-    """Run a query during a `with` block, at the end of which its running batch is finished."""
+    """Run a query during a `with` block, at the end of which it is stopped.
+
+    That interrupts a running batch: its rows may be in the sink already, and come again at the next start. So wait for
+    `until_batches` before the end of a block after which no row may come twice.
+    """
     query = start(frame, sink, checkpoint, **trigger)
     try:
         yield query
