@@ -115,12 +115,15 @@ def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], s
     """What fell silent or said goodbye is in the other topic; what ticks show to be alive is not."""
     bootstrap, topic, output = kafka_broker.bootstrap, topics("events"), topics("gone")
     ensure_topics(bootstrap, [TopicSpec(topic, 2, {}), TopicSpec(output, 1, {})])
-    now = datetime.now(UTC)
     sender = Sender(bootstrap, topic)
-    for device, age_s, kind in (("dead", 60, "beat"), ("left", 60, "beat"), ("left", 50, "bye"), ("alive", -5, "beat")):
-        event = {"device": device, "at": (now - timedelta(seconds=age_s)).isoformat(), "type": kind, "firmware": "1.2"}
+
+    def send(device: str, age_s: float, kind: str = "beat") -> None:
+        at = datetime.now(UTC) - timedelta(seconds=age_s)
+        event = {"device": device, "at": at.isoformat(), "type": kind, "firmware": "1.2"}
         sender.send(device.encode(), json.dumps(event).encode())
-    sender.close()
+
+    for device, age_s, kind in (("dead", 60, "beat"), ("left", 60, "beat"), ("left", 50, "bye")):
+        send(device, age_s, kind)
     jars = ",".join(map(str, fetch_jars("spark")))
     words = [str(SPARK / "spark-submit"), "--master", "local[2]", "--jars", jars, str(EXAMPLES / "devices_on_kafka.py")]
     words += [bootstrap, topic, output, str(tmp_path / "checkpoint")]
@@ -132,14 +135,16 @@ def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], s
         try:
 
             def gone() -> list[Any]:
+                send("alive", 0)  # however long Spark takes to start, it never falls silent
                 assert process.poll() is None, (tmp_path / "log").read_text()[-5000:]
                 return [json.loads(record.value or b"") for record in read_topic(bootstrap, output)]
 
             # Each wait has a patience of its own: on a busy machine Spark alone needs most of one to start.
-            wait_for(lambda: "MicroBatchExecution: Starting" in (tmp_path / "log").read_text(), "the query to start")
+            wait_for(lambda: gone() or "Execution: Starting" in (tmp_path / "log").read_text(), "the query to start")
             wait_for(lambda: len(gone()) == 2, "two devices that are gone")
             rows = {row["device"]: row for row in gone()}
         finally:
+            sender.close()
             process.send_signal(signal.SIGTERM)
     assert {name: row["reason"] for name, row in rows.items()} == {"dead": "timeout", "left": "ended"}
     assert {row["event"] for row in rows.values()} == {"gone"}
