@@ -3,7 +3,8 @@
 Run it as `make bench`, or as `PYTHONPATH=tests python tests/benchmarks/job_bench.py` with `--members 100000 1000000`,
 `--records 6000000` and `--steady 60`, say. Broker, raw feeder, JVM and Python workers share the cores. The figures of a
 row are taken from the same records in the same run, so that they can be compared: `source` is the heartbeat topic into
-a no-op sink, `packed` adds the map side, `drain` is the whole way to verdicts in Kafka. With `--turns` each is measured
+a no-op sink, `packed` adds the map side, `drain` is the whole way to verdicts in Kafka, once also with the bytes of
+every heartbeat sent to the shards. With `--turns` each is measured
 so often, and the fastest time counts. The feeder sends well-filled batches, and a member's heartbeats are the same
 bytes each time, as real ones mostly are.
 """
@@ -15,6 +16,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,31 +84,30 @@ def drain(session: Session, members: int, *, batch: int, records: int, turns: in
         session.feed(config, who, rounds=1)
         first = session.drain(config)
         fed = session.feed(config, who, records=records)
-        sources, packs, drains = zip(*(turn(session, config) for _ in range(turns)), strict=True)
-        sources = (*sources, costed(partial(session.source, config)))
-    (source, by_source), (packed, by_packed), (drained, by_drain) = map(fastest, (sources, packs, drains))
+        turns_of = [turn(session, config) for _ in range(turns)]
+        turns_of.append({"source": costed(partial(session.source, config))})
+    found = {part: fastest(each[part] for each in turns_of if part in each) for part in turns_of[0]}
+    source, drained = found["source"][0], found["drain"][0]
     return {
         "heartbeats, most a batch": batch,
         "first contact, members/s": first.per_s,
         "raw feed, heartbeats/s": round(fed),
-        "source, heartbeats/s": source.per_s,
-        "packed, heartbeats/s": packed.per_s,
-        "drain, heartbeats/s": drained.per_s,
+        **{f"{part}, heartbeats/s": run.per_s for part, (run, _) in found.items()},
         "drain, best batch, heartbeats/s": drained.best_per_s,
         "drain / source": round(drained.per_s / source.per_s, 2),
-        **{f"core-us a heartbeat, source, {who}": spent for who, spent in by_source.items()},
-        **{f"core-us a heartbeat, packed, {who}": spent for who, spent in by_packed.items()},
-        **{f"core-us a heartbeat, drain, {who}": spent for who, spent in by_drain.items()},
+        **{f"core-us a heartbeat, {part}, {who}": us for part, (_, by) in found.items() for who, us in by.items()},
     }
 
 
-def turn(session: Session, config: JobConfig) -> tuple[Costed, Costed, Costed]:
-    """Measure the source, the source and the map side, and a whole drain of the same records."""
-    return (
-        costed(partial(session.source, config)),
-        costed(lambda: session.pass_through(HeartbeatPlugin().pack(session.spark, config))),
-        costed(partial(session.drain_again, config)),
-    )
+def turn(session: Session, config: JobConfig) -> dict[str, Costed]:
+    """Measure the source, the source and the map side, and whole drains of the same records."""
+    whole = replace(config, repeats=False)
+    return {
+        "source": costed(partial(session.source, config)),
+        "packed": costed(lambda: session.pass_through(HeartbeatPlugin().pack(session.spark, config))),
+        "drain, all bytes sent": costed(partial(session.drain_again, whole)),
+        "drain": costed(partial(session.drain_again, config)),
+    }
 
 
 def fastest(measured: Iterable[Costed]) -> Costed:
