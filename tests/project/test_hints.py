@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
 import typer.main
 
 from heartwheel.front.cli.app import app
@@ -33,13 +33,22 @@ class Hint(NamedTuple):
     text: str
 
 
-FILES = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py"))}
+@functools.cache
+def _files() -> dict[Path, ast.Module]:
+    """Parse the source, once a test asks: every lane of a run imports this file, and one runs its tests."""
+    return {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py"))}
 
 
+@functools.cache
+def _files_with_hints() -> dict[Path, ast.Module]:
+    return {file: tree for file, tree in _files().items() if "hint" in file.read_text(encoding="utf-8")}
+
+
+@functools.cache
 def _constants() -> dict[str, list[ast.expr]]:
     """Return the values of names in capitals; modules may use one name for several."""
     found = defaultdict[str, list[ast.expr]](list)
-    for node in (each for tree in FILES.values() for each in tree.body):
+    for node in (each for tree in _files().values() for each in tree.body):
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), value=value) if value is not None and name.isupper():
                 found[name].append(value)
@@ -48,10 +57,11 @@ def _constants() -> dict[str, list[ast.expr]]:
     return found
 
 
+@functools.cache
 def _parameters() -> dict[str, int]:
     """Return the place of the parameter `hint` of each function and class that takes it by its place."""
     found = {}
-    for node in (each for tree in FILES.values() for each in ast.walk(tree)):
+    for node in (each for tree in _files_with_hints().values() for each in ast.walk(tree)):
         match node:
             case ast.ClassDef(name=name, body=body):
                 names = [
@@ -69,15 +79,11 @@ def _parameters() -> dict[str, int]:
     return found
 
 
-CONSTANTS = _constants()
-PARAMETERS = _parameters()
-
-
 def _text(node: ast.expr) -> Iterator[str]:
     """Yield the texts that an expression may become, f-strings with `{}` for their fields."""
     match node:
-        case ast.Name(id=name) if name in CONSTANTS:
-            for value in CONSTANTS[name]:
+        case ast.Name(id=name) if name in _constants():
+            for value in _constants()[name]:
                 yield from _text(value)
         case ast.Constant(value=str(text)):
             yield text
@@ -94,8 +100,8 @@ def _text(node: ast.expr) -> Iterator[str]:
 def _rows_of(table: ast.expr) -> Iterator[list[ast.expr]]:
     """Yield the rows of a table that stands in the code: tuples, or the items of a mapping."""
     match table:
-        case ast.Name(id=name) if name in CONSTANTS:
-            for value in CONSTANTS[name]:
+        case ast.Name(id=name) if name in _constants():
+            for value in _constants()[name]:
                 yield from _rows_of(value)
         case ast.Call(func=ast.Attribute(value=value, attr="items")):
             yield from _rows_of(value)
@@ -116,8 +122,8 @@ def _hints_of(tree: ast.AST) -> Iterator[ast.expr]:
                 yield from (each.value for each in ast.walk(node) if isinstance(each, ast.Return) and each.value)
             case ast.AugAssign(target=ast.Name(id="hint"), value=value):
                 yield value
-            case ast.Call(func=ast.Name(id=name), args=arguments) if PARAMETERS.get(name, 99) < len(arguments):
-                yield arguments[PARAMETERS[name]]
+            case ast.Call(func=ast.Name(id=name), args=arguments) if _parameters().get(name, 99) < len(arguments):
+                yield arguments[_parameters()[name]]
             case (
                 ast.For(target=ast.Tuple(elts=names), iter=table)
                 | ast.comprehension(target=ast.Tuple(elts=names), iter=table)
@@ -126,16 +132,17 @@ def _hints_of(tree: ast.AST) -> Iterator[ast.expr]:
                 yield from (row[place.index(True)] for row in _rows_of(table) if True in place)
 
 
-def _hints() -> Iterator[Hint]:
-    for file, tree in FILES.items():
-        place = file.relative_to(SOURCE).as_posix()
-        for node in _hints_of(tree):
-            yield from (Hint(f"{place}:{node.lineno}", text) for text in _text(node))
+@functools.cache
+def _hints() -> tuple[Hint, ...]:
+    return tuple(
+        Hint(f"{file.relative_to(SOURCE).as_posix()}:{node.lineno}", text)
+        for file, tree in _files_with_hints().items()
+        for node in _hints_of(tree)
+        for text in _text(node)
+    )
 
 
-HINTS = tuple(_hints())
-
-
+@functools.cache
 def _commands() -> dict[str, set[str]]:
     """Return the options of each command, by its name."""
     program: Any = typer.main.get_command(app)
@@ -145,16 +152,13 @@ def _commands() -> dict[str, set[str]]:
     }
 
 
-COMMANDS = _commands()
-
-
 def _options_for(hint: Hint) -> set[str]:
     """Return the options that a hint may name: those of the commands that it names, or of its own, or of any."""
-    named = {each["command"] for each in _COMMAND.finditer(hint.text)} & COMMANDS.keys()
+    named = {each["command"] for each in _COMMAND.finditer(hint.text)} & _commands().keys()
     own = re.match(r"front/cli/([a-z]+)(?:_[a-z_]+)?\.py", hint.place)
-    if own and own[1] in COMMANDS:
+    if own and own[1] in _commands():
         named |= {own[1]}
-    return set().union(*(COMMANDS[name] for name in named or COMMANDS))
+    return set().union(*(_commands()[name] for name in named or _commands()))
 
 
 def _is_key(path: str) -> bool:
@@ -164,9 +168,9 @@ def _is_key(path: str) -> bool:
 def test_there_are_hints_to_check() -> None:
     """The search finds hints of each sort; else the tests below would hold nothing."""
     for pattern in (_OPTION, _COMMAND, _KEY):
-        assert sum(bool(pattern.search(hint.text)) for hint in HINTS) >= 1, pattern.pattern
-    assert len(HINTS) > 250
-    places = {hint.place.partition(":")[0] for hint in HINTS}
+        assert sum(bool(pattern.search(hint.text)) for hint in _hints()) >= 1, pattern.pattern
+    assert len(_hints()) > 250
+    places = {hint.place.partition(":")[0] for hint in _hints()}
     assert {
         "front/cli/checks.py",
         "engine/runtime/state/faults.py",
@@ -175,12 +179,16 @@ def test_there_are_hints_to_check() -> None:
     } <= places
 
 
-@pytest.mark.parametrize("hint", [pytest.param(hint, id=hint.place) for hint in HINTS])
-def test_a_hint_names_what_exists(hint: Hint) -> None:
-    """An option, a command, a key or a variable that a hint names is there for the command that shows it."""
+def _unknown_names(hint: Hint) -> set[str]:
     text = _FOREIGN_COMMAND.sub("", hint.text)
     options = {each for each in _OPTION.findall(text) if each not in _options_for(hint)}
-    commands = {each["command"] for each in _COMMAND.finditer(text)} - COMMANDS.keys()
+    commands = {each["command"] for each in _COMMAND.finditer(text)} - _commands().keys()
     variables = set(_VARIABLE.findall(text)) - {env_name(path) for path in FIELDS}
     keys = {each for each in _KEY.findall(text) if not _is_key(each)} - _FOREIGN_KEYS
-    assert not (options | commands | variables | keys)
+    return options | commands | variables | keys
+
+
+def test_hints_name_what_exists() -> None:
+    """An option, a command, a key or a variable that a hint names is there for the command that shows it."""
+    unknown = {hint.place: names for hint in _hints() if (names := _unknown_names(hint))}
+    assert unknown == {}
