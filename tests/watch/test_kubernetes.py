@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from heartwheel.front.cli.app import run
+from heartwheel.sources.watch.containers import container_log, object_watch
 from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi
 from heartwheel.sources.watch.containers.kubernetes import Pods, api_of_cluster
 from heartwheel.sources.watch.containers.stamps import StampedEntries
@@ -28,6 +29,13 @@ from support.read_containers import Reading, check
 from support.watching import running_watch
 
 TARGET = "kafka/app=broker"
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server that fails be asked again at once; how the pauses grow is a test of `test_object_watch.py`."""
+    for module in (container_log, object_watch):
+        monkeypatch.setattr(module, "_PAUSE_S", 0.02)
 
 
 @contextmanager
