@@ -20,7 +20,7 @@ from heartwheel.front.cli.commands import COMMANDS
 from heartwheel.kafka import client
 from support.lone_commands import ARGUMENTS, NOBODY, SERVING, Ended, run_alone
 
-ASKING = ("audit", "feed", "skip", "tick", "topics")
+ASKING = ("audit", "doctor", "feed", "skip", "tick", "topics")
 """Commands that ask Kafka before anything else, while a person waits."""
 
 NEEDS_NOTHING = {"beat", "config"}
@@ -122,4 +122,4 @@ def test_who_waits_is_told_soon_that_kafka_is_away(
     monkeypatch.setattr(client, "connect", connect)
     assert run([command, *ARGUMENTS[command], "--bootstrap-servers", NOBODY]) == 1
     assert looked == [client.WATCHED_TIMEOUT_MS]
-    assert f"no Kafka answers at {NOBODY}" in capsys.readouterr().err
+    assert f"no Kafka answers at {NOBODY}" in "".join(capsys.readouterr())

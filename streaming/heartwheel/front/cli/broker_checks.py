@@ -9,30 +9,48 @@ from typing import TYPE_CHECKING, Final
 from heartwheel.front.cli.assumption_checks import rate_acks, rate_skew, shortest_session_ms
 from heartwheel.front.cli.checks import DoctorCheck, Status, failed
 from heartwheel.front.cli.growth_check import check_growth
+from heartwheel.front.cli.tap_checks import REQUEST_LOG, check_request_logs
 from heartwheel.front.cli.topic_specs import topic_specs
+from heartwheel.front.cli.version_check import KAFKA_VERSION, check_kafka_version
 from heartwheel.settings import Settings
 
 if TYPE_CHECKING:
-    from heartwheel.kafka.topics import Difference, TopicState
+    from heartwheel.kafka.topics import Difference, TopicsReport, TopicState
     from heartwheel.wire.job import SilentPartition, TickerState
 
 
 _OF_TOPICS: Final = ("append times", "durability", "acks", "growth", "ticks", "broker clocks", "clock")
+_OF_BROKER: Final = ("topics", *_OF_TOPICS, KAFKA_VERSION, REQUEST_LOG)
 
 
 def check_broker(settings: Settings) -> Iterator[DoctorCheck]:
-    """Check whether the broker answers, what its topics are like, and how far its clock is off."""
-    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+    """Check whether the broker answers, its topics, its clock, its version and its request log.
+
+    A broker that does not answer is asked once: each further check would wait as long for it.
+    """
+    from heartwheel.kafka.client import WATCHED_TIMEOUT_MS, KafkaRefusedError, KafkaUnreachableError
     from heartwheel.kafka.topics import ensure_topics
 
     bootstrap, properties = settings.kafka.bootstrap_servers, settings.kafka.client
     try:
-        report = ensure_topics(bootstrap, topic_specs(settings), create=False, properties=properties)
+        report = ensure_topics(
+            bootstrap,
+            topic_specs(settings),
+            create=False,
+            properties=properties,
+            connect_timeout_ms=WATCHED_TIMEOUT_MS,
+        )
     except (KafkaUnreachableError, KafkaRefusedError) as error:
         yield failed("broker", error)
-        yield from (DoctorCheck(name, Status.SKIPPED, "needs the broker") for name in ("topics", *_OF_TOPICS))
+        yield from (DoctorCheck(name, Status.SKIPPED, "needs the broker") for name in _OF_BROKER)
         return
     yield DoctorCheck("broker", Status.OK, f"{bootstrap} answers")
+    yield from _check_topics(settings, report)
+    yield check_kafka_version(settings)
+    yield check_request_logs(settings)
+
+
+def _check_topics(settings: Settings, report: TopicsReport) -> Iterator[DoctorCheck]:
     wrong = [f"{d.topic}: {d.setting} is {d.found or 'not set'}, must be {d.wanted}" for d in report.differences]
     if wrong:
         yield DoctorCheck(

@@ -26,8 +26,6 @@ from heartwheel.front.cli.console import (
     stderr,
     stdout,
 )
-from heartwheel.front.cli.tap_checks import check_request_logs
-from heartwheel.front.cli.version_check import check_kafka_version
 
 
 def doctor(
@@ -51,8 +49,6 @@ def doctor(
         *check_job(settings),
         *check_private_files(settings),
         *check_broker(settings),
-        check_kafka_version(settings),
-        check_request_logs(settings),
         check_short_outages(settings),
         name_unmeasured(settings),
     ]

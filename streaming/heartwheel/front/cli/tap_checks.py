@@ -10,7 +10,7 @@ from heartwheel.front.cli.checks import DoctorCheck, Status
 if TYPE_CHECKING:
     from heartwheel.settings import Settings
 
-NAME: Final = "request log"
+REQUEST_LOG: Final = "request log"
 
 _OFF_HINT: Final = (
     "if no tap reads them: kafka-configs.sh --alter --entity-type broker-loggers --entity-name ID "
@@ -30,7 +30,7 @@ def check_request_logs(settings: Settings) -> DoctorCheck:
             brokers = [int(broker["broker_id"]) for broker in admin.describe_cluster()["brokers"]]
             levels = {broker: logger_level(admin, broker) for broker in brokers}
     except (KafkaUnreachableError, KafkaRefusedError) as error:
-        return DoctorCheck(NAME, Status.SKIPPED, f"it could not be checked: {error}")
+        return DoctorCheck(REQUEST_LOG, Status.SKIPPED, f"it could not be checked: {error}")
     return rate_request_logs(levels, feeds=settings.engine.feeds)
 
 
@@ -47,9 +47,9 @@ def rate_request_logs(levels: Mapping[int, str], *, feeds: str) -> DoctorCheck:
     logging = sorted(broker for broker, level in levels.items() if level in {"DEBUG", "TRACE"})
     named = ", ".join(map(str, logging))
     if logging and feeds:
-        return DoctorCheck(NAME, Status.OK, f"on at {named}, for taps: {cost}")
+        return DoctorCheck(REQUEST_LOG, Status.OK, f"on at {named}, for taps: {cost}")
     if logging:
-        return DoctorCheck(NAME, Status.WARN, f"on at {named}, though no feed is trusted: {cost}", _OFF_HINT)
+        return DoctorCheck(REQUEST_LOG, Status.WARN, f"on at {named}, though no feed is trusted: {cost}", _OFF_HINT)
     if feeds:
-        return DoctorCheck(NAME, Status.WARN, f"off at every broker, and {feeds} may be taps on one", _ON_HINT)
-    return DoctorCheck(NAME, Status.OK, "off at every broker, because no tap is configured")
+        return DoctorCheck(REQUEST_LOG, Status.WARN, f"off at every broker, and {feeds} may be taps on one", _ON_HINT)
+    return DoctorCheck(REQUEST_LOG, Status.OK, "off at every broker, because no tap is configured")

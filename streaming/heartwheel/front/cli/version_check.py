@@ -8,7 +8,7 @@ from typing import Final
 from heartwheel.front.cli.checks import DoctorCheck, Status
 from heartwheel.settings import Settings
 
-NAME: Final = "kafka version"
+KAFKA_VERSION: Final = "kafka version"
 _MEANING: Final = {"4.3": "4.3 or older", "4.4": "4.4 or newer"}
 
 
@@ -23,7 +23,7 @@ def check_kafka_version(settings: Settings) -> DoctorCheck:
             brokers = admin.describe_cluster()["brokers"]
         versions = {int(broker["broker_id"]): broker_version(broker, kafka.client) for broker in brokers}
     except (KafkaUnreachableError, KafkaRefusedError) as error:
-        return DoctorCheck(NAME, Status.SKIPPED, f"it could not be checked: {error}")
+        return DoctorCheck(KAFKA_VERSION, Status.SKIPPED, f"it could not be checked: {error}")
     return rate_kafka_version(versions, configured=settings.coordinator.kafka_version)
 
 
@@ -35,10 +35,10 @@ def rate_kafka_version(versions: Mapping[int, str], *, configured: str) -> Docto
     """
     others = [str(broker) for broker in sorted(versions) if versions[broker] != configured]
     if not others:
-        return DoctorCheck(NAME, Status.OK, f"Kafka {_MEANING[configured]} at every broker")
+        return DoctorCheck(KAFKA_VERSION, Status.OK, f"Kafka {_MEANING[configured]} at every broker")
     (other,) = {*_MEANING} - {configured}
     detail = f"Kafka {_MEANING[other]} at {', '.join(others)}, but coordinator.kafka_version is {configured}"
     hint = f'set coordinator.kafka_version = "{other}"'
     if len(others) < len(versions):
         hint = "set coordinator.kafka_version when all brokers have the same version"
-    return DoctorCheck(NAME, Status.WARN, f"{detail}: verdicts would follow other rules than Kafka's", hint)
+    return DoctorCheck(KAFKA_VERSION, Status.WARN, f"{detail}: verdicts would follow other rules than Kafka's", hint)
