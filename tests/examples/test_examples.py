@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -15,23 +16,21 @@ from typing import Any
 
 import nbformat
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 from nbclient import NotebookClient
 
 from heartwheel import tick
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
-from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
 from support.job import wait_for
+from support.spark_programs import BIN, driver_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(1200)]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SPARK = Path(pyspark.__file__).parent / "bin"
 ENV = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -75,8 +74,8 @@ def minutes(rows: list[dict[str, Any]]) -> list[tuple[str, str, float, str | Non
 def test_files_with_late_events(tmp_path: Path) -> None:
     """Each run reads the new files: an event that is late by less than ten minutes counts, an older one says so."""
     folder, output = tmp_path / "beats", tmp_path / "out"
-    words = [str(SPARK / "spark-submit"), "--master", "local[2]", "--conf", "spark.sql.session.timeZone=UTC"]
-    words += [str(EXAMPLES / "late_files.py"), str(folder), str(output)]
+    words = [str(BIN / "spark-submit"), *driver_options(), "--master", "local[2]"]
+    words += ["--conf", "spark.sql.session.timeZone=UTC", str(EXAMPLES / "late_files.py"), str(folder), str(output)]
     write(folder / "1.json", beat("a", 0), beat("b", 0), beat("b", 20), beat("b", 35))
     run(tmp_path, *words)
     assert minutes(pq.read_table(output).to_pylist()) == [("a", "came", 0, None), ("b", "came", 0, None)]
@@ -100,7 +99,7 @@ def test_a_declarative_pipeline(tmp_path: Path) -> None:
     shutil.copytree(EXAMPLES / "pipeline", folder)
     spec = folder / "spark-pipeline.yml"
     spec.write_text(spec.read_text().replace("file:///tmp/silent-devices", (tmp_path / "storage").as_uri()))
-    words = [str(SPARK / "spark-pipelines"), "run", "--conf", "spark.sql.catalogImplementation=hive"]
+    words = [str(BIN / "spark-pipelines"), "run", "--conf", "spark.sql.catalogImplementation=hive"]
     assert " ".join(words[1:]) in spec.read_text()
     write(folder / "beats" / "1.json", beat("a", 0, site="north"), beat("b", 0, site="south"))
     run(folder, *words)
@@ -124,9 +123,8 @@ def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], s
 
     for device, age_s, kind in (("dead", 60, "beat"), ("left", 60, "beat"), ("left", 50, "bye")):
         send(device, age_s, kind)
-    jars = ",".join(map(str, fetch_jars("spark")))
-    words = [str(SPARK / "spark-submit"), "--master", "local[2]", "--jars", jars, str(EXAMPLES / "devices_on_kafka.py")]
-    words += [bootstrap, topic, output, str(tmp_path / "checkpoint")]
+    words = [str(BIN / "spark-submit"), *driver_options(), "--master", "local[2]"]
+    words += [str(EXAMPLES / "devices_on_kafka.py"), bootstrap, topic, output, str(tmp_path / "checkpoint")]
     with (
         (tmp_path / "log").open("wb") as log,
         tick.Ticker(bootstrap, topic, run=tick.new_run(), interval_ms=500),
@@ -152,8 +150,9 @@ def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], s
     assert rows["dead"]["silent_for"] == 30.0
 
 
-def test_the_notebook(tmp_path: Path) -> None:
+def test_the_notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All its cells run, and say what their texts say."""
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", shlex.join([*driver_options(), "pyspark-shell"]))
     notebook = nbformat.read(EXAMPLES / "devices.ipynb", as_version=4)  # type: ignore[no-untyped-call]
     assert not any(cell.get("outputs") for cell in notebook.cells), "clear all outputs before it is committed"
     NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()

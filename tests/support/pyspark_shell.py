@@ -13,9 +13,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple, Self
 
-import pyspark
-
 from support.job import PATIENCE_S, wait_for
+from support.spark_programs import BIN, driver_options
 
 _BATCH = re.compile(r"^Batch: (\d+)$")
 
@@ -59,7 +58,7 @@ class PysparkShell:
             "SPARK_LOCAL_IP": "127.0.0.1",
         }
         self._process = subprocess.Popen(
-            [str(Path(pyspark.__file__).parent / "bin" / "pyspark"), *self._words],
+            [str(BIN / "pyspark"), *driver_options(), *self._words],
             cwd=self._folder,
             env=env,
             stdin=subprocess.PIPE,

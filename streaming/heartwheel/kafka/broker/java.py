@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.base.private import private_folder
+from heartwheel.base.private import is_trustworthy, private_folder
 
 JAVA_VERSION_MIN: Final = 17
 """Oldest major version that Kafka 4 brokers and Spark 4 run on."""
@@ -47,6 +47,14 @@ def class_archive_file(jars: Sequence[Path], *names: str) -> Path:
     """
     words = "\n".join((*names, os.environ.get("JAVA_HOME", ""), *map(str, jars)))
     return jars[0].parent.with_name("classes") / f"{hashlib.sha256(words.encode()).hexdigest()[:16]}.jsa"
+
+
+def class_archive_options(file: Path) -> list[str]:
+    """Return the options by which a JVM uses an archive; none if there is no archive, or others may change it.
+
+    An archive that does not fit is passed over by the JVM, without the warnings that it would print.
+    """
+    return [f"-XX:SharedArchiveFile={file}", "-Xlog:cds*=off"] if is_trustworthy(file) else []
 
 
 @contextmanager

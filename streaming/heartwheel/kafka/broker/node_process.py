@@ -13,8 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from heartwheel.base.private import is_trustworthy
-from heartwheel.kafka.broker.java import class_archive_file
+from heartwheel.kafka.broker.java import class_archive_file, class_archive_options
 
 HOST: Final = "127.0.0.1"
 """Where nodes listen: for this machine alone."""
@@ -38,9 +37,7 @@ class NodeCommands:
     def __init__(self, java: Path, jars: Sequence[Path], folder: Path) -> None:
         self._java, self._folder = str(java), folder
         self._class_path = ":".join(map(str, jars))
-        archive = class_archive_file(jars)
-        # One that does not fit is passed over by the JVM, without the warnings that it would print.
-        self._archive = [f"-XX:SharedArchiveFile={archive}", "-Xlog:cds*=off"] if is_trustworthy(archive) else []
+        self._archive = class_archive_options(class_archive_file(jars))
         self._properties = str(folder / "server.properties")
 
     def format_storage(self) -> list[str]:

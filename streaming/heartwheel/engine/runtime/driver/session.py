@@ -16,7 +16,7 @@ from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.base.private import is_trustworthy, private_folder
+from heartwheel.base.private import private_folder
 from heartwheel.engine.runtime.driver.given_spark import (
     has_jvm,
     has_session,
@@ -29,7 +29,7 @@ from heartwheel.engine.runtime.driver.secret_properties import properties_file
 from heartwheel.engine.runtime.driver.shipping import ship_code
 from heartwheel.engine.runtime.map.frames import FRAME_SETTINGS
 from heartwheel.kafka.broker.jars import require_known_spark
-from heartwheel.kafka.broker.java import class_archive_file, find_java
+from heartwheel.kafka.broker.java import class_archive_file, class_archive_options, find_java
 from heartwheel.settings import Settings, holds_secret
 from heartwheel.settings.cluster import cluster_properties
 from heartwheel.settings.locations import is_local, runs_elsewhere
@@ -139,9 +139,8 @@ def session_conf(
     if log_file is not None:
         private_folder(log_file.parent)
         options.append(f"-Dheartwheel.log.file={log_file}")
-    if archive and jars and not runs_elsewhere(spark.master) and is_trustworthy(archive_file(jars)):
-        # One that does not fit is passed over by the JVM, without the warnings that it would print.
-        options += [f"-XX:SharedArchiveFile={archive_file(jars)}", "-Xlog:cds*=off"]
+    if archive and jars and not runs_elsewhere(spark.master):
+        options += class_archive_options(archive_file(jars))
     conf[_JVM_OPTIONS] = " ".join(map(jvm_option, options))
     if runs_elsewhere(spark.master):
         if spark.executor_python or spark.master != "submitted":
