@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, ViewportSize, expect, sync_playwright
 
 CHROMIUM: Final = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 NO_CHROMIUM: Final = "no Chromium here; apt-get install chromium"
@@ -45,6 +45,9 @@ def chromium() -> Iterator[Browser]:
             browser.close()
 
 
+_SIZE: Final[ViewportSize] = {"width": 1280, "height": 800}
+
+
 class Tab:
     """One tab, and what the browser complained of in it.
 
@@ -55,7 +58,7 @@ class Tab:
     """
 
     def __init__(self, browser: Browser, url: str, **context: Any) -> None:
-        wanted = {"viewport": {"width": 1280, "height": 800}, "locale": "en-GB", "timezone_id": "Europe/Berlin"}
+        wanted = {"viewport": _SIZE, "locale": "en-GB", "timezone_id": "Europe/Berlin"}
         self._context = browser.new_context(**{**wanted, **context})
         self.page: Page = self._context.new_page()
         self.page.set_default_timeout(60_000)
@@ -73,6 +76,22 @@ class Tab:
         self.page.goto(self._url + path)
         expect(self.page.locator("#health-pill")).to_be_visible()
         return self.page
+
+    def turn_to(
+        self, url: str, *, viewport: ViewportSize = _SIZE, color_scheme: Literal["light", "dark"] = "light"
+    ) -> None:
+        """Use it for another server, as a new tab of that size and colour scheme."""
+        self._url = url
+        self.page.set_viewport_size(viewport)
+        self.page.emulate_media(color_scheme=color_scheme)
+
+    def leave(self) -> None:
+        """Leave the page, and forget what it kept and what the browser complained of."""
+        self.page.goto("about:blank")
+        self.page.mouse.move(0, 0)  # or the next page finds the mouse where the last click was
+        kept = {"origin": self._url, "storageTypes": "cookies,local_storage"}
+        self._context.new_cdp_session(self.page).send("Storage.clearDataForOrigin", kept)
+        self.complaints.clear()
 
     def close(self) -> None:
         """Close it."""

@@ -50,7 +50,7 @@ def test_no_two_lines_of_an_axis_read_the_same(
     empty_dashboard.tell(expired("orders", f"m{number}", now_ms - 30_000) for number in range(dead))
     empty_dashboard.tell(status(0, at_ms, counts={"records": records}) for at_ms in (now_ms - 20_000, now_ms - 15_000))
     empty_dashboard.tell([job(now_ms, shards=1)])
-    one = tab(empty_dashboard)
+    one = tab(empty_dashboard, own=True)
     one.page.add_init_script(RECORDS_LABELS)
     members, lateness, heartbeats, batches = labels(one.open("/"))
     for axis in (members, lateness, heartbeats, batches):

@@ -34,7 +34,7 @@ def test_flood_leaves_the_page_small_and_alive(tab: Callable[..., Tab]) -> None:
     """After 120,000 expirations the heap is under 150 MB, the rows are bounded, the newest is on top, clicks work."""
     with dashboard(expirations_max=20_000) as server:
         server.tell([job(server.now_ms())])
-        one = tab(server)
+        one = tab(server, own=True)
         page = one.open("/expired")
         flood(server)
         expect(page.locator("tbody tr").first).to_contain_text(f"member-{FLOOD - 1}")

@@ -111,7 +111,7 @@ def test_chart_that_is_still_of_the_old_width_widens_no_page(
     name: str, shop: FedDashboard, tab: Callable[..., Tab]
 ) -> None:
     """A screen that gets narrower (a phone is turned) shows nothing too wide until a busy page has redrawn."""
-    one = tab(shop)
+    one = tab(shop, own=True)
     one.page.add_init_script(HEARS_ITS_FIRST_SIZE_ONLY)
     page = one.open(path_of(name, shop))
     expect(page.locator(".chart canvas").first).to_be_visible()
