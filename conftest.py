@@ -25,6 +25,7 @@ SPARK_ROOM = "tests/spark/"
 
 LONGEST = (
     "spark",
+    "ui",
     "kafka",
     *SPREAD,
     "tests/examples/test_examples.py",
@@ -34,7 +35,6 @@ LONGEST = (
     "tests/shard/test_epoch_paths.py",
     "tests/cli/test_cli_demo.py",
     "tests/cli/test_commands_alone.py",
-    "ui",
     "tests/examples/test_sessions_in_the_shell.py",
     "tests/operations/test_operations_job.py",
     "tests/gateway/test_gateway.py",
