@@ -75,7 +75,7 @@ def environment(folder: Path, wheel: Path, extra: str) -> Path:
             target = site / file.parts[0]
             if file.parts[0] not in ("..", "__pycache__") and not target.is_symlink():
                 target.symlink_to(Path(str(file.locate())).parents[len(file.parts) - 1] / file.parts[0])
-    pip(python, "install", "--no-index", "--no-deps", str(wheel)).check_returncode()
+    pip(python, "install", "--no-index", "--no-deps", "--no-compile", str(wheel)).check_returncode()
     return python
 
 
