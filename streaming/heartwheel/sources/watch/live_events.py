@@ -19,6 +19,8 @@ from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.wire.explained import ExplainedEvent
 
 _AT_ONCE: Final = 1_000
+_SORTED_AT_ONCE: Final = 20_000
+"""Most facts in memory while those of the history are sorted: what they take stays with the process."""
 
 
 class LiveEvents:
@@ -82,8 +84,9 @@ class LiveEvents:
                 else:
                     yield fact
 
-        for some, is_news in ((in_order(reported()), False), (in_order(news), True)):
-            events = (event for fact in some for event in self._explains.add(fact))
+        for some, is_news in ((reported(), False), (news, True)):
+            ordered = in_order(some, facts_max=_SORTED_AT_ONCE)
+            events = (event for fact in ordered for event in self._explains.add(fact))
             while part := list(islice(events, _AT_ONCE)):
                 yield part, is_news
 
