@@ -14,7 +14,7 @@ import pytest
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import LogRecord, read_topic
 from heartwheel.kafka.sender import Sender
-from heartwheel.readers.canary import Canary
+from heartwheel.readers.canary.canary import Canary
 from heartwheel.readers.canary.plan import groups_of
 from heartwheel.settings import Settings
 from heartwheel.wire.event_codec import decode_event

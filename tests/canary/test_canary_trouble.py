@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heartwheel.readers.canary import Canary
+from heartwheel.readers.canary.canary import Canary
 from heartwheel.settings import Settings
 from heartwheel.wire.job import Phase
 from support.output_rows import T0, expired, job, topic_rows

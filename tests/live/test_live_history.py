@@ -10,12 +10,12 @@ from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.readers.live import history, scan
 from heartwheel.readers.live.history import (
     EVENTS_MAX,
-    HistoryBusyError,
     HistoryReader,
     is_about,
     member_history,
     members_seen,
 )
+from heartwheel.readers.live.history_documents import HistoryBusyError
 from heartwheel.readers.live.scan import Beat, ScanBounds
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType, Leaving

@@ -188,6 +188,13 @@ def test_help_loads_no_engine() -> None:
     assert {name for name in loaded if name in heavy} == set()
 
 
+def test_what_reads_logs_loads_no_client_of_kafka() -> None:
+    """A watcher of brokers' logs asks no broker, and the client would be a seventh of its first memory."""
+    loaded = loaded_with(["heartwheel.sources.watch.service"])
+    assert "heartwheel.readers.dashboard.app" in loaded
+    assert {name for name in loaded if name == "kafka" or name.startswith("heartwheel.kafka.client")} == set()
+
+
 def test_the_wire_needs_msgspec_alone() -> None:
     """Rows can be decoded by anybody: the standard library and msgspec are enough."""
     allowed = {*sys.stdlib_module_names, "msgspec", "heartwheel"}

@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.node_process import free_port
 from heartwheel.kafka.readback import LogRecord
-from heartwheel.readers.canary import Canary
+from heartwheel.readers.canary.canary import Canary
 from heartwheel.readers.canary.judge import CanaryOutcome
 from heartwheel.readers.canary.plan import groups_of
 from heartwheel.readers.metrics.catalogue import CATALOGUE, LOGS, SECTIONS

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from heartwheel.readers.live.canary_figures import CanaryFigures, CanaryLateness
-from heartwheel.readers.live.history import GroupTail, MemberHistory, MemberSeen, member_history
+from heartwheel.readers.live.history import member_history
+from heartwheel.readers.live.history_documents import GroupTail, MemberHistory, MemberSeen
 from heartwheel.readers.live.scan import Beat
 from heartwheel.readers.live.topic_rows import TopicRow
 from heartwheel.wire.events import Event

@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from heartwheel.base.wall_clock import wall_ms
-from heartwheel.readers.live.history import GroupTail, MemberHistory, member_history
+from heartwheel.readers.live.history import member_history
+from heartwheel.readers.live.history_documents import GroupTail, MemberHistory
 from heartwheel.readers.live.scan import Beat
 from heartwheel.wire.events import Event, EventType, Leaving
 from heartwheel.wire.verdict_rows import ExpirationRow

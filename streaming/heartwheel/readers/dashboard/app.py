@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -37,10 +37,12 @@ from heartwheel.readers.http_server.hosts import hosts_for
 from heartwheel.readers.http_server.paths import Paths, raw_path
 from heartwheel.readers.http_server.problems import JSON, RequestError
 from heartwheel.readers.live.canary_figures import CanaryFigures
-from heartwheel.readers.live.history import HistoryReader
 from heartwheel.readers.live.now import now_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import DashboardSettings, Settings
+
+if TYPE_CHECKING:
+    from heartwheel.readers.live.history import HistoryReader
 
 PAGES: Final = (
     "/",

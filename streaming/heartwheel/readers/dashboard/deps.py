@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.dashboard.downloads import Downloads
 from heartwheel.readers.live.canary_figures import CanaryFigures
-from heartwheel.readers.live.history import HistoryReader
 from heartwheel.readers.live.now import View
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.settings import Settings
+
+if TYPE_CHECKING:  # it loads a client of Kafka, which not every dashboard needs
+    from heartwheel.readers.live.history import HistoryReader
 
 
 class Deps:

@@ -37,7 +37,7 @@ from heartwheel.readers.live.expirations import (
 )
 from heartwheel.readers.live.group_list import GroupFilter, GroupPage, list_groups
 from heartwheel.readers.live.groups import GroupDetail, group_detail
-from heartwheel.readers.live.history import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
+from heartwheel.readers.live.history_documents import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
 from heartwheel.readers.live.lane_documents import LanePage
 from heartwheel.readers.live.lane_page import LaneFilter, LanesBusyError, lane_page
 from heartwheel.readers.live.members import MemberView, member_view

@@ -6,13 +6,18 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Iterable
 from itertools import pairwise
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, TypeVar
 
-import msgspec
-
-from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.readers.live.expiration import last_alive_ms
+from heartwheel.readers.live.history_documents import (
+    Gap,
+    GroupTail,
+    HistoryBusyError,
+    HistoryEvent,
+    MemberHistory,
+    MemberSeen,
+)
 from heartwheel.readers.live.scan import READ_ERRORS, Beat, Scan, ScanBounds
 from heartwheel.settings import Settings
 from heartwheel.wire.events import Event, EventType
@@ -38,77 +43,6 @@ _AROUND_MS_MAX: Final = 600_000
 _SESSIONS_BEFORE: Final = 5
 
 T = TypeVar("T")
-
-
-class HistoryBusyError(HeartwheelError):
-    """Too many requests are reading heartbeats right now."""
-
-
-class HistoryEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event of a member: when it was appended, epoch ms, its type, the generation that it names or -1.
-
-    A join or a leave may have a `reason`, in the client's own words; a leave of a worker that failed has the failure.
-    """
-
-    at_ms: int
-    type: EventType
-    generation_id: int
-    reason: str | None = None
-    failure: str | None = None
-
-
-class Gap(msgspec.Struct, frozen=True, kw_only=True):
-    """The time between two events, epoch ms and ms."""
-
-    from_ms: int
-    to_ms: int
-    gap_ms: int
-
-
-class MemberHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """The events of a member around its last silence, or its latest.
-
-    Args:
-        events: the oldest first.
-        gaps: between each and the next.
-        session_timeout_ms: its session timeout, ms; `None` if that is not known.
-        deadline_ms: the deadline of its last silence, epoch ms; `None` if it was not expired, or if it failed.
-        truncated: whether a limit has cut the events.
-        note: what a person should know about that; empty if nothing.
-    """
-
-    events: list[HistoryEvent]
-    gaps: list[Gap]
-    session_timeout_ms: int | None
-    deadline_ms: int | None
-    truncated: bool
-    note: str
-
-    @classmethod
-    def nothing(cls, note: str) -> Self:
-        """Return an empty history with the reason."""
-        return cls(events=[], gaps=[], session_timeout_ms=None, deadline_ms=None, truncated=False, note=note)
-
-
-class MemberSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """A member that sent something lately: its id, when it last did (epoch ms), how many events were read.
-
-    If its last event is its leave, `left` is the reason that it gave, in the client's own words; empty if none. If it
-    failed, `failed` is the failure.
-    """
-
-    member_id: str
-    last_seen_ms: int
-    beats: int
-    left: str | None = None
-    failed: str | None = None
-
-
-class GroupTail(msgspec.Struct, frozen=True, kw_only=True):
-    """The members of a group that sent something lately, the latest first, and what could not be read, in words."""
-
-    members: list[MemberSeen]
-    note: str
 
 
 class HistoryReader:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from heartwheel.readers.live.expiration import Expiration
-from heartwheel.readers.live.history import MemberHistory
+from heartwheel.readers.live.history_documents import MemberHistory
 from heartwheel.readers.live.why import why
 
 
