@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 FRAMES_MAX: Final = 5_000
 """Most frames that are kept: at four a second, twenty minutes of them."""
 
-BYTES_MAX: Final = 16 << 20
+BYTES_MAX: Final = 4 << 20
 """Most bytes that are kept: at a thousand expirations a second, about half a minute of them."""
 
 

@@ -23,6 +23,10 @@ OPEN_MAX: Final = 20_000
 """Most expirations whose return is waited for."""
 
 
+_NO_ROWS: Final[deque[Any]] = deque(maxlen=0)
+"""The rows of every group that has none: an empty deque takes as much as one with sixty."""
+
+
 class GroupEntry:
     """The rebalances and expirations of one group, the oldest first.
 
@@ -33,7 +37,7 @@ class GroupEntry:
 
     def __init__(self, group_id: str, expected: int | None = None) -> None:
         self.group_id, self.expected = group_id, expected
-        self.triggers: deque[TriggerRow] = deque()
+        self.triggers: deque[TriggerRow] = _NO_ROWS
         self.newest: TriggerRow | None = None
         """The newest row of the triggers topic; kept even when the others are too old."""
         self.came: tuple[TriggerRow, list[Expiration]] | None = None
@@ -49,7 +53,7 @@ class GroupEntry:
         self.listed: ListedGroup | None = None
         """The group as a status row last listed it."""
         self.listed_shard = 0
-        self.expirations: deque[Expiration] = deque()
+        self.expirations: deque[Expiration] = _NO_ROWS
         self.emptied_by: Expiration | None = None
         """The expiration that took the last member of the group by its newest row; `None` if that member left."""
         self.lines: list[LoggedLine] = []
@@ -80,12 +84,14 @@ class GroupEntry:
 
     def expired(self, expiration: Expiration) -> None:
         """Add an expiration."""
+        self.expirations = self.expirations or deque()
         self.expirations.append(expiration)
         if self.newest is not None and _is_emptied_by(self.newest, expiration):
             self.emptied_by = expiration
 
     def triggered(self, row: TriggerRow) -> None:
         """Add a row of the triggers topic."""
+        self.triggers = self.triggers or deque()
         self.triggers.append(row)
         self.newest = row
         self.emptied_by = next((each for each in reversed(self.expirations) if _is_emptied_by(row, each)), None)
@@ -248,12 +254,15 @@ class GroupIndex:
         # A group that was dropped and has come again holds none of the old ones.
         if entry is not None and entry.expirations and entry.expirations[0] is expiration:
             entry.expirations.popleft()
+            entry.expirations = entry.expirations or _NO_ROWS
 
     def evict(self, now_ms: int) -> None:
         """Remove rebalances that are too old or too many."""
         oldest_ms = now_ms - self._window_ms
         while self._triggers and (self._triggers[0][0] < oldest_ms or len(self._triggers) > self._triggers_max):
-            self._triggers.popleft()[1].triggers.popleft()
+            entry = self._triggers.popleft()[1]
+            entry.triggers.popleft()
+            entry.triggers = entry.triggers or _NO_ROWS
 
     def changed_after(self, version: int) -> Iterator[GroupEntry]:
         """Yield the groups that changed after a version, the newest change first."""

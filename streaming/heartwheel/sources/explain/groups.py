@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.roster import LoggedRoster
@@ -27,6 +27,9 @@ _GONE_MS: Final = 7 * 86_400_000
 
 _DEPARTURES_MAX: Final = 500
 _UUID: Final = re.compile(r"^(?P<name>.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -110,7 +113,28 @@ class OpenRebalance:
 
 
 class WatchedGroup:
-    """A group, as far as the log was read."""
+    """A group, as far as the log was read; ten thousand of them are small."""
+
+    __slots__ = (
+        "_departures",
+        "_members",
+        "_outs",
+        "broker_id",
+        "bumped",
+        "causes",
+        "emptied",
+        "generation",
+        "group_id",
+        "group_type",
+        "loaded_ms",
+        "open",
+        "roster",
+        "starts",
+        "storm",
+        "unconfirmed",
+        "unloaded",
+        "unsettled",
+    )
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -131,20 +155,18 @@ class WatchedGroup:
         """Departures whose rebalance is not complete."""
         self.starts: list[tuple[int, str, list[str]]] = []
         self.storm: ExplainedEvent | None = None
-        self._outs: OrderedDict[str, int] = OrderedDict()
-        self._members: OrderedDict[str, LoggedMember] = OrderedDict()
-        self._departures: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
+        # Of these the one that was changed last is the last. They are too short for an `OrderedDict` to pay.
+        self._outs: dict[str, int] = {}
+        self._members: dict[str, LoggedMember] = {}
+        self._departures: dict[str, list[ExplainedEvent]] = {}
 
     def member(self, member_id: str) -> LoggedMember:
         """Return a member, a new one if it is not known."""
-        member = self._members.get(member_id)
+        member = self._members.pop(member_id, None)
         if member is None:
             name = name_in_id(member_id) if self.group_type in {"classic", ""} else ""
-            member = self._members[member_id] = LoggedMember(member_id, client_id=name)
-            if len(self._members) > MEMBERS_MAX:
-                self._members.popitem(last=False)
-        else:
-            self._members.move_to_end(member_id)
+            member = LoggedMember(member_id, client_id=name)
+        _put_last(self._members, member_id, member, MEMBERS_MAX)
         return member
 
     def note_gone(self, member: LoggedMember, event: ExplainedEvent) -> None:
@@ -152,10 +174,9 @@ class WatchedGroup:
         self._forget(event.time_ms)
         if event.kind in {Happened.PENDING_EXPIRED, Happened.REPLACED} or member.name == member.member_id:
             return
-        self._departures.setdefault(member.name, []).append(event)
-        self._departures.move_to_end(member.name)
-        if len(self._departures) > _DEPARTURES_MAX:
-            self._departures.popitem(last=False)
+        departures = self._departures.pop(member.name, [])
+        departures.append(event)
+        _put_last(self._departures, member.name, departures, _DEPARTURES_MAX)
 
     def _forget(self, now_ms: int) -> None:
         """Forget members that have been out for long, and departures from which no new member returns any more.
@@ -163,16 +184,14 @@ class WatchedGroup:
         It ends at the member that is out now, which is the last one.
         """
         while (out := next(iter(self._members.values())).out) is not None and now_ms - out.time_ms > _GONE_MS:
-            self._members.popitem(last=False)
+            _drop_first(self._members)
         while self._departures and now_ms - next(iter(self._departures.values()))[-1].time_ms > _RETURN_MS:
-            self._departures.popitem(last=False)
+            _drop_first(self._departures)
 
     def count_out(self, name: str) -> int:
         """Count that a member was out by a timeout, by its lasting name; return how often so far."""
-        times = self._outs[name] = self._outs.get(name, 0) + 1
-        self._outs.move_to_end(name)
-        if len(self._outs) > MEMBERS_MAX:
-            self._outs.popitem(last=False)
+        times = self._outs.pop(name, 0) + 1
+        _put_last(self._outs, name, times, MEMBERS_MAX)
         return times
 
     def return_of(self, member: LoggedMember, now_ms: int) -> ExplainedEvent | None:
@@ -188,6 +207,16 @@ def name_in_id(member_id: str) -> str:
     """Return the name that a member id of a classic group begins with, before its UUID; empty if it has none."""
     match = _UUID.match(member_id)
     return match["name"] if match else ""
+
+
+def _put_last(things: dict[str, T], name: str, thing: T, kept_max: int) -> None:
+    things[name] = thing
+    if len(things) > kept_max:
+        _drop_first(things)
+
+
+def _drop_first(things: dict[str, T]) -> None:
+    del things[next(iter(things))]
 
 
 class Groups:

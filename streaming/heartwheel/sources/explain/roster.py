@@ -14,6 +14,8 @@ class LoggedRoster:
     The size is known from the group's first epoch on, or from the line of a coordinator that has loaded it.
     """
 
+    __slots__ = ("_present", "size")
+
     def __init__(self) -> None:
         self.size: int | None = None
         """How many members there are; `None` if the log does not show it."""
