@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -13,10 +15,12 @@ import pytest
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
 from heartwheel.sources.explain.facts import Fact
+from heartwheel.sources.explain.order import merged
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.history_times import happened_between
-from heartwheel.sources.watch.lanes_of_history import lanes_of_history
+from heartwheel.sources.watch.older_time import older_time
+from support.job import wait_for
 from support.scripted_log import START_MS, lines_of, member
 from support.watching import watching
 
@@ -75,6 +79,61 @@ def test_an_older_time_than_the_page_keeps_is_read_when_it_is_asked_for(tmp_path
         assert httpx.get(url, params=period | {"text": "new"}).json()["matched"] == 0
 
 
+def test_the_list_of_removals_goes_back_through_the_whole_history(tmp_path: Path) -> None:
+    """The page has a hundred in memory; each answer says up to when the history has older ones, until all were seen."""
+    log = tmp_path / "server.log"
+    log.write_text(lines_of(*((number * 60, FAILS.format(member("m", number), "g")) for number in range(300))))
+    with watching(tmp_path, log):
+        pass
+    with watching(tmp_path, log, dashboard={"port": 0, "expirations_max": 100}) as watcher:
+        url = f"{watcher.url}api/expirations"
+        newest = httpx.get(url, params={"limit": 1_000}).json()
+        assert (newest["matched"], newest["older_until_ms"]) == (100, START_MS + 199 * 60_000 + 1)
+        found, until_ms = list(newest["rows"]), newest["older_until_ms"]
+        while until_ms is not None:
+            older = httpx.get(url, params={"limit": 1_000, "until_ms": until_ms}).json()
+            found, until_ms = found + older["rows"], older["older_until_ms"]
+        names = list(dict.fromkeys(row["member_id"] for row in found))
+        assert names == [member("m", number) for number in reversed(range(300))]
+        (one,) = httpx.get(url, params={"since_ms": START_MS, "until_ms": START_MS + 1}).json()["rows"]
+        assert "session.timeout.ms" in one["advice"]
+        rows = httpx.get(f"{watcher.url}api/expirations.json", params={"until_ms": START_MS + 60_001}).json()
+        assert [row["member_id"] for row in rows] == [member("m", 1), member("m", 0)]
+
+
+def test_logs_are_followed_while_an_older_time_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A read that has begun and does not end delays no line: it is in the history, on the page and in the metrics."""
+    log = tmp_path / "server.log"
+    old = [(number, FAILS.format(member("old", number), "old")) for number in range(60)]
+    new = [(9 * HOUR_S + number, FAILS.format(member("new", number), "new")) for number in range(1_100)]
+    log.write_text(lines_of(*old, *new))
+    with watching(tmp_path, log):
+        pass
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def held(parts: Iterable[Iterable[Fact]]) -> Iterator[Fact]:
+        for fact in merged(parts):
+            yield fact
+            reads.set()
+            assert goes_on.wait(60)
+
+    monkeypatch.setattr("heartwheel.sources.watch.older_time.merged", held)
+    settings = {"page_events_max": 1_000, "history_file": str(tmp_path / "history.db")}
+    with watching(tmp_path, log, watch=settings) as watcher, ThreadPoolExecutor(1) as pool:
+        period = {"since_ms": START_MS, "until_ms": START_MS + 60_000}
+        answer = pool.submit(httpx.get, f"{watcher.url}api/lanes", params=period, timeout=60)
+        try:
+            assert reads.wait(60)
+            with log.open("a") as out:
+                out.write(lines_of((10 * HOUR_S, FAILS.format(member("late", 1), "late")), (10 * HOUR_S + 1, "other")))
+            wait_for(lambda: 'group="late"' in httpx.get(f"{watcher.url}metrics").text, "a line in the metrics")
+            shown = httpx.get(f"{watcher.url}api/expirations", params={"group": "late"}).json()
+            assert (shown["matched"], answer.done()) == (1, False)
+        finally:
+            goes_on.set()
+        assert answer.result().json()["removals"] == 60
+
+
 def test_of_a_time_with_too_many_lines_the_newest_are_read(tmp_path: Path) -> None:
     """And the answer says from when on, so that nobody takes it for all."""
     log = tmp_path / "server.log"
@@ -82,11 +141,11 @@ def test_of_a_time_with_too_many_lines_the_newest_are_read(tmp_path: Path) -> No
     with watching(tmp_path, log):
         pass
     end_ms, rule = START_MS + 60_000_000, StormRule()
-    some = lanes_of_history(tmp_path / "history.db", START_MS, end_ms, facts_max=300, storm=rule)
+    some = older_time(tmp_path / "history.db", START_MS, end_ms, 300, storm=rule).lanes
     assert some.known_from_ms is not None
     assert START_MS < some.known_from_ms < end_ms
     assert 0 < sum(len(group.marks) for group in some.groups.values()) <= 300
-    every = lanes_of_history(tmp_path / "history.db", START_MS, end_ms, facts_max=5_000, storm=rule)
+    every = older_time(tmp_path / "history.db", START_MS, end_ms, 5_000, storm=rule).lanes
     assert every.known_from_ms is None
     assert sum(len(group.marks) for group in every.groups.values()) == 1_000
 
@@ -117,6 +176,6 @@ def test_a_removal_of_an_older_time_has_its_cause(tmp_path: Path) -> None:
                 kind=HappeningKind.OOM_KILLED, time_ms=time_ms, pod="orders-1", text="container", file="p", line=number
             )
             opened.keep_happenings([killed], now_ms=0)
-    store = lanes_of_history(path, at_ms - 60_000, at_ms + 60_000, facts_max=1_000, storm=StormRule())
-    (mark,) = store.groups["g"].marks
+    older = older_time(path, at_ms - 60_000, at_ms + 60_000, 1_000, storm=StormRule())
+    (mark,) = older.lanes.groups["g"].marks
     assert any("p:1" in sentence for sentence in mark.why), mark.why

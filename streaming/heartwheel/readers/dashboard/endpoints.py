@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -78,7 +80,8 @@ def series(deps: Deps, query: SeriesQuery) -> Series:
 def expirations(deps: Deps, query: ExpirationsQuery) -> ExpirationPage:
     """Return a page of expirations, newest first."""
     wanted = msgspec.structs.replace(_filter(query), order=query.order)
-    return list_expirations(deps.picture, wanted, before=query.before, limit=query.limit)
+    with _readable():
+        return list_expirations(deps.picture, wanted, before=query.before, limit=query.limit)
 
 
 def expirations_csv(deps: Deps, query: MatchQuery) -> Response:
@@ -94,8 +97,8 @@ def expirations_json(deps: Deps, query: MatchQuery) -> Response:
 
 
 def _rows(deps: Deps, query: MatchQuery) -> list[Expiration]:
-    with deps.picture.lock:
-        return list(matching(deps.picture, _filter(query)))
+    with _readable():
+        return matching(deps.picture, _filter(query)).rows
 
 
 def _filter(query: MatchQuery) -> ExpirationFilter:
@@ -193,8 +196,15 @@ def lanes(deps: Deps, query: LanesQuery) -> LanePage:
         members=query.members,
         removals=query.removals,
     )
-    try:
+    with _readable():
         return lane_page(source, wanted, now_ms=deps.now_ms(), before=query.before or 0, limit=query.limit)
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """Answer 503 while another time is being read from the history."""
+    try:
+        yield
     except LanesBusyError as error:
         raise RequestError(503, str(error), error.hint or "", retry_s=5) from error
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Reversible
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -13,6 +13,9 @@ from heartwheel.readers.live.expiration import Expiration, is_same_member
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.why import why
 from heartwheel.wire.verdict_rows import TriggerRow
+
+LINES_READ_MAX: Final = 15_000
+"""Most lines of a history that are read for one list of expirations: about a second's work."""
 
 
 class ExpirationOrder(enum.StrEnum):
@@ -64,13 +67,16 @@ class ExpirationPage(msgspec.Struct, frozen=True, kw_only=True):
         rows: newest first.
         next: the value of `before` for the next page; `None` on the last one.
         matched: how many match the filter.
-        total: how many there are.
+        total: how many there are; of a time that is read from a history, how many match.
+        older_until_ms: the value of `until_ms` for those that a history has from before this time, epoch ms; `None` if
+            it has none, or none was asked for.
     """
 
     rows: list[Expiration]
     next: str | None
     matched: int
     total: int
+    older_until_ms: int | None = None
 
 
 class ExpirationDetail(Expiration, kw_only=True):
@@ -87,10 +93,44 @@ class ExpirationDetail(Expiration, kw_only=True):
     again: int
 
 
-def matching(picture: Picture, wanted: ExpirationFilter) -> Iterator[Expiration]:
-    """Yield the expirations that match, newest first; hold the picture's lock during that."""
+class Matching(NamedTuple):
+    """The expirations that match a filter.
+
+    Args:
+        rows: newest first.
+        total: as that of `ExpirationPage`, and likewise `older_until_ms`.
+    """
+
+    rows: list[Expiration]
+    total: int
+    older_until_ms: int | None
+
+
+def matching(picture: Picture, wanted: ExpirationFilter) -> Matching:
+    """Return the expirations that match: those in memory or, of a time that begins before these, from the history.
+
+    Raises:
+        LanesBusyError: another time is being read from the history at the moment.
+    """
+    source, known_ms = picture.lanes, picture.window.known_from_ms
+    from_ms = wanted.since_ms or 0
+    if source is not None and (wanted.since_ms is not None or wanted.until_ms is not None):
+        to_ms = (source.store.newest_ms or 0) + 1 if wanted.until_ms is None else wanted.until_ms
+        older = source.older(from_ms, to_ms, known_from_ms=known_ms, lines_max=LINES_READ_MAX)
+        if older is not None:
+            rows = list(_matching(picture, older.expirations, wanted))
+            is_cut = older.known_from_ms is not None and older.known_from_ms > from_ms
+            return Matching(rows, len(rows), older.known_from_ms if is_cut else None)
+    with picture.lock:
+        rows = list(_matching(picture, picture.window.rows, wanted))
+        total = count_expirations(picture, canary=wanted.canary)
+    has_older = source is not None and source.has_older and known_ms is not None and from_ms < known_ms
+    return Matching(rows, total, known_ms if has_older else None)
+
+
+def _matching(picture: Picture, rows: Reversible[Expiration], wanted: ExpirationFilter) -> Iterator[Expiration]:
     words = wanted.text.casefold().split()
-    for row in reversed(picture.window.rows):
+    for row in reversed(rows):
         if (
             (wanted.canary or not picture.is_canary(row.group_id))
             and (not wanted.reasons or row.reason in wanted.reasons)
@@ -116,10 +156,11 @@ def list_expirations(
 
     Args:
         before: only those whose `seq` is below this; in another order than the newest first, how many to skip.
+
+    Raises:
+        LanesBusyError: another time is being read from the history at the moment.
     """
-    with picture.lock:
-        found = list(matching(picture, wanted))
-        total = count_expirations(picture, canary=wanted.canary)
+    found, total, older_until_ms = matching(picture, wanted)
     if wanted.order is ExpirationOrder.NEWEST:
         rest = found if before is None else [row for row in found if row.seq < before]
         rows = list(islice(rest, limit))
@@ -128,7 +169,7 @@ def list_expirations(
         end = (before or 0) + limit
         rows = sorted(found, key=_KEYS[wanted.order])[end - limit : end]
         following = str(end) if end < len(found) else None
-    return ExpirationPage(rows=rows, next=following, matched=len(found), total=total)
+    return ExpirationPage(rows=rows, next=following, matched=len(found), total=total, older_until_ms=older_until_ms)
 
 
 def count_expirations(picture: Picture, *, canary: bool = False) -> int:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from heartwheel.base.errors import HeartwheelError
+from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.lane_builder import group_lanes
 from heartwheel.readers.live.lane_documents import LanePage, LaneSlot
 from heartwheel.readers.live.lane_store import LaneStore, Mark, MarkKind
@@ -24,6 +25,24 @@ _KEPT_MAX: Final = 2
 
 class LanesBusyError(HeartwheelError):
     """Another stretch of time is being read from the history right now."""
+
+
+class OlderTime(NamedTuple):
+    """What a history has of a stretch of time.
+
+    Args:
+        lanes: the marks of its timeline.
+        expirations: its expirations, in the order of time.
+        known_from_ms: from when on that is everything, epoch ms; `None`: all of the time.
+    """
+
+    lanes: LaneStore
+    expirations: Sequence[Expiration]
+    known_from_ms: int | None
+
+
+ReadOlder = Callable[[int, int, int], OlderTime]
+"""Reads a stretch of time, of at most so many lines, the newest."""
 
 
 class LaneFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,15 +73,26 @@ class LaneSource:
     Args:
         store: the newest.
         follows: whether the logs are followed, so that the newest time is now.
-        older: reads the marks of a time into a store of their own; `None` if there are no older ones.
+        older: reads what happened in a time that is not in memory; `None` if nothing is older.
+        lines_max: most lines that a timeline is drawn from if it is read.
     """
 
     def __init__(
-        self, store: LaneStore, *, follows: bool = False, older: Callable[[int, int], LaneStore] | None = None
+        self,
+        store: LaneStore,
+        *,
+        follows: bool = False,
+        older: ReadOlder | None = None,
+        lines_max: int = 0,
     ) -> None:
-        self.store, self.follows, self._older = store, follows, older
+        self.store, self.follows, self._older, self._lines_max = store, follows, older, lines_max
         self._lock = threading.Lock()
-        self._read: OrderedDict[tuple[int, int], tuple[float, LaneStore]] = OrderedDict()
+        self._read: OrderedDict[tuple[int, int, int], tuple[float, OlderTime]] = OrderedDict()
+
+    @property
+    def has_older(self) -> bool:
+        """Whether a time that is not in memory can be read."""
+        return self._older is not None
 
     def between(self, from_ms: int, to_ms: int) -> LaneStore:
         """Return the marks of a time.
@@ -70,15 +100,28 @@ class LaneSource:
         Raises:
             LanesBusyError: another time is being read at the moment.
         """
-        known_ms = self.store.known_from_ms
-        if self._older is None or known_ms is None or from_ms >= known_ms:
-            return self.store
+        older = self.older(from_ms, to_ms, known_from_ms=self.store.known_from_ms, lines_max=self._lines_max)
+        return self.store if older is None else older.lanes
+
+    def older(self, from_ms: int, to_ms: int, *, known_from_ms: int | None, lines_max: int) -> OlderTime | None:
+        """Return what a time has that begins before what is known in memory; `None` if it does not, or nothing is read.
+
+        Args:
+            known_from_ms: from when on all is in memory, epoch ms; `None`: from the begin of the logs on.
+            lines_max: most lines that are read, the newest.
+
+        Raises:
+            LanesBusyError: another time is being read at the moment.
+        """
+        if self._older is None or known_from_ms is None or from_ms >= known_from_ms:
+            return None
         if not self._lock.acquire(timeout=0.5):
             raise LanesBusyError("another time is being read from the history", hint="try again in some seconds")
         try:
-            kept = self._read.get((from_ms, to_ms))
+            wanted = from_ms, to_ms, lines_max
+            kept = self._read.get(wanted)
             if kept is None or time.monotonic() - kept[0] > _KEPT_S:
-                kept = self._read[from_ms, to_ms] = time.monotonic(), self._older(from_ms, to_ms)
+                kept = self._read[wanted] = time.monotonic(), self._older(*wanted)
                 while len(self._read) > _KEPT_MAX:
                     self._read.popitem(last=False)
             return kept[1]

@@ -28,6 +28,8 @@ class ExpirationWindow:
         self.newest_seq = 0
         self.dropped = 0
         """How many were dropped early, because there were too many."""
+        self.known_from_ms: int | None = None
+        """From when on it has all that were not too old, by append time, epoch ms; `None`: from the first on."""
         self.duplicates = 0
         self._by_id: dict[str, Expiration] = {}
         # Ids are remembered for longer than their rows: a crash may repeat rows older than a busy minute.
@@ -50,7 +52,9 @@ class ExpirationWindow:
             yield self._pop()
         while len(self.rows) > self.rows_max:
             self.dropped += 1
-            yield self._pop()
+            gone = self._pop()
+            self.known_from_ms = gone.append_ms + 1  # others of that moment may be gone, too
+            yield gone
 
     def by_id(self, id_: str) -> Expiration | None:
         """Return an expiration by its id."""

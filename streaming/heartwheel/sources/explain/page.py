@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from heartwheel.base.phrases import count, moment
@@ -11,7 +11,7 @@ from heartwheel.base.wall_clock import wall_ms
 from heartwheel.readers.dashboard.app import WriteMetrics
 from heartwheel.readers.dashboard.serving import server_of
 from heartwheel.readers.http_server.served import Served
-from heartwheel.readers.live.lane_page import LaneSource
+from heartwheel.readers.live.lane_page import LaneSource, ReadOlder
 from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
@@ -25,6 +25,12 @@ _EVERYTHING_MS: Final = 100 * 366 * 86_400_000
 _ROWS_MAX: Final = 100_000
 _SUM_EVERY_S: Final = 1.0
 
+ROWS_BEFORE_OLDER: Final = 5_000
+"""Most expirations in memory if older ones can be read when they are asked for."""
+
+MARKS_BEFORE_OLDER: Final = 20_000
+"""Most marks of the timeline in memory likewise."""
+
 
 class LogPage(Served):
     """A dashboard on brokers' logs, in a thread of its own.
@@ -32,7 +38,7 @@ class LogPage(Served):
     Args:
         settings: where to listen and who has access: the section `[dashboard]`.
         whole: whether all events of a group are taken, and not only those about some of its members.
-        rows_max: most expirations that are shown, and half of the most rebalances.
+        rows_max: most expirations that are kept, and half of the most rows about rebalances.
         metrics: writes the metrics; with `None` none are served.
         follows: whether the logs are followed as they grow.
         older: reads what happened in a time that is older than what is taken here; `None` where nothing is.
@@ -53,11 +59,14 @@ class LogPage(Served):
         rows_max: int = _ROWS_MAX,
         metrics: WriteMetrics | None = None,
         follows: bool = False,
-        older: Callable[[int, int], LaneStore] | None = None,
+        older: ReadOlder | None = None,
     ) -> None:
-        self.picture = Picture(expirations_max=rows_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
-        self.lanes = LaneStore()
-        self.picture.lanes = LaneSource(self.lanes, follows=follows, older=older)
+        expirations_max = rows_max if older is None else min(rows_max, ROWS_BEFORE_OLDER)
+        self.picture = Picture(expirations_max=expirations_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
+        self.lanes = LaneStore() if older is None else LaneStore(MARKS_BEFORE_OLDER)
+        self.picture.lanes = LaneSource(
+            self.lanes, follows=follows, older=older, lines_max=settings.watch.page_events_max
+        )
         self._names = names
         self._follows = follows
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
@@ -91,6 +100,10 @@ class LogPage(Served):
         if not events or time.monotonic() - self._summed_s >= _SUM_EVERY_S:
             self._sum_up(scanned)
         self.picture.log = self._sentence(scanned)
+
+    def known_from(self, time_ms: int | None) -> None:
+        """Note from when on all events are taken, epoch ms; `None`: from the begin of the logs on."""
+        self.lanes.known_from_ms = self.picture.window.known_from_ms = time_ms
 
     def explain_again(self, events: Sequence[ShownEvent]) -> None:
         """Replace the explanations of removals that are shown."""

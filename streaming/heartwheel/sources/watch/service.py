@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import time
@@ -13,7 +14,6 @@ from typing import Final, Self
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.base.wall_clock import wall_ms
-from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.readers.live.trouble import GroupsInTrouble, groups_in_trouble
 from heartwheel.readers.metrics.log_metrics import LogFigures, LogMetrics
@@ -25,8 +25,8 @@ from heartwheel.sources.explain.page import LogPage
 from heartwheel.sources.explain.shown import ShownEvent, with_rows
 from heartwheel.sources.watch.containers.targets import opened_containers
 from heartwheel.sources.watch.history_file import HistoryFile
-from heartwheel.sources.watch.lanes_of_history import lanes_of_history
 from heartwheel.sources.watch.live_events import LiveEvents
+from heartwheel.sources.watch.older_time import older_time
 from heartwheel.sources.watch.reports import Reports
 from heartwheel.sources.watch.watched_causes import WatchedCauses
 from heartwheel.sources.watch.watched_logs import WatchedLogs
@@ -77,7 +77,7 @@ class Watcher:
                 rows_max=rows_max,
                 metrics=self._metrics.text,
                 follows=True,
-                older=self._older,
+                older=functools.partial(older_time, self._history.path, storm=self._storm),
             )
             self._page.picture.log_is_behind = True
             stack.enter_context(self._page)
@@ -110,7 +110,7 @@ class Watcher:
         reported = self._reported()
         self._catch_up()
         live = self._live_events()
-        self._page.lanes.known_from_ms = live.known_from_ms
+        self._page.known_from(live.known_from_ms)
         for some, is_news in live.kept(reported):
             events = with_rows(some)
             self._show(events)
@@ -153,11 +153,6 @@ class Watcher:
             joined=self._page.lanes.joined,
             causes=self._causes.known,
         )
-
-    def _older(self, from_ms: int, to_ms: int) -> LaneStore:
-        """Read the timeline of a time from the history, for the page."""
-        most = self._settings.watch.page_events_max
-        return lanes_of_history(self._history.path, from_ms, to_ms, facts_max=most, storm=self._storm)
 
     def _show(self, events: Sequence[ShownEvent]) -> None:
         self._page.show(events, self._logs.scanned)

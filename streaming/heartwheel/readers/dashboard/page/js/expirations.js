@@ -21,6 +21,8 @@ export class Expirations {
   total = 0;
   /** @type {string | null} */
   next = null;
+  /** @type {number | null} */
+  olderUntil = null;
   skipped = 0;
   arrived = 0;
   loaded = false;
@@ -61,6 +63,7 @@ export class Expirations {
         matched: answer.matched + newer.length,
         total: answer.total + newer.length,
         next: answer.next,
+        olderUntil: answer.older_until_ms,
         loaded: true,
       });
       this.#changed();

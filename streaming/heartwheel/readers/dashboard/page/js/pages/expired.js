@@ -247,7 +247,7 @@ class View {
   }
 
   drawPager() {
-    const { rows, matched, total, next, skipped } = this.list;
+    const { rows, matched, total, next, olderUntil, skipped } = this.list;
     const of = matched === total ? count(total) : `${count(matched)} that match, of ${count(total)}`;
     const more = skipped
       ? ` ${counted(skipped, "row")} came faster than could be sent one by one; the download has them.`
@@ -263,8 +263,17 @@ class View {
           : null,
         " ",
         next ? h("button", { type: "button", class: "button", onclick: () => this.turn(next) }, this.filters.order ? "More" : "Older") : null,
+        !next && olderUntil !== null ? h("button", { type: "button", class: "button", onclick: () => this.goBack(olderUntil) }, "Older, from the history") : null,
       ),
     );
+  }
+
+  /** @param {number} untilMs */
+  goBack(untilMs) {
+    Object.assign(this.filters, { before: "", until_ms: String(untilMs) });
+    this.router.keep(this.filters, { push: true });
+    this.apply();
+    scrollTo(0, 0);
   }
 
   /** @param {string} before */
