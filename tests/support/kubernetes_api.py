@@ -141,10 +141,14 @@ class _Handler(RuntimeHandler):
             self.json(200, self.server.nonsense)
             return
         with self.server.lock:
-            found = self.server.objects[path].values()
+            version, _, begin = query.get("continue", f"{self.server.version}:0").partition(":")
+            end = int(begin) + int(query["limit"])
+            found = list(self.server.objects[path].values())
+            more = {"continue": f"{version}:{end}"} if end < len(found) else {}
+            found = found[int(begin) : end]
             answer = {
                 "kind": "PodList",
-                "metadata": {"resourceVersion": str(self.server.version)},
+                "metadata": {"resourceVersion": version, **more},
                 "items": [{key: value for key, value in each.items() if key != "kind"} for each in found],
             }
         self.json(200, answer)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
-from heartwheel.sources.watch.containers.http_api import ApiError
+from heartwheel.sources.watch.containers.http_api import ApiError, HttpApi
 from heartwheel.sources.watch.containers.object_watch import ObjectWatch
+from support.job import wait_for
+from support.kubernetes_api import PODS, KubernetesApi
 
 
 class _TooOld:
@@ -37,6 +39,28 @@ class _Watch(ObjectWatch):
         if len(self.pauses) == 8:
             self.end()
         return self.stopping
+
+
+def test_a_long_list_is_asked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All objects are handed on at once, and the watch begins at the version of the list."""
+    monkeypatch.setattr("heartwheel.sources.watch.containers.object_watch.LIST_MAX", 3)
+    lists: list[list[str]] = []
+
+    def replace(values: list[Mapping[str, Any]]) -> None:
+        lists.append([value["metadata"]["name"] for value in values])
+
+    with KubernetesApi() as server:
+        for number in range(7):
+            server.put(PODS, {"metadata": {"name": f"pod-{number}"}})
+        api = HttpApi(server.url)
+        with ObjectWatch(api, PODS, replace, lambda *_: None, label="pods"):
+            wait_for(lambda: len(server.requests) > 3, "a watch")
+            api.close()
+        api.free()
+    assert lists == [[f"pod-{number}" for number in range(7)]]
+    asked = [query for _, query, _ in server.requests]
+    assert [each.get("continue") for each in asked[:3]] == [None, "107:3", "107:6"]
+    assert (asked[3]["watch"], asked[3]["resourceVersion"]) == ("true", "107")
 
 
 def test_a_server_whose_versions_are_always_too_old_is_listed_ever_more_rarely(

@@ -16,6 +16,9 @@ DELETED: Final = "DELETED"
 """The kind of a change after which an object is gone."""
 
 _CHANGES: Final = frozenset({"ADDED", "MODIFIED", DELETED})
+LIST_MAX: Final = 500
+"""Most objects in one answer: a list of many thousands takes the server's memory, and may end by its timeout."""
+
 _NOT_OBJECTS: Final = (KeyError, TypeError, AttributeError)
 _GONE: Final = 410
 _WATCH_S: Final = 240
@@ -82,10 +85,18 @@ class ObjectWatch(Worker):
             self.wait(pause_s)
 
     def _list(self) -> None:
-        answer = self._api.json(self._path, **self._selected)
+        found: list[Mapping[str, Any]] = []
+        wanted = {**self._selected, "limit": str(LIST_MAX)}
         try:
-            version = answer["metadata"]["resourceVersion"]
-            self._replace(answer.get("items") or [])
+            while True:
+                answer = self._api.json(self._path, **wanted)
+                found += answer.get("items") or []
+                version = answer["metadata"]["resourceVersion"]  # the same in all parts of a list
+                more = answer["metadata"].get("continue")
+                if not more:
+                    break
+                wanted["continue"] = more
+            self._replace(found)
         except _NOT_OBJECTS as error:
             raise ApiError(f"{self._path} answered no list of objects: {error!r}") from None
         self._version = version
