@@ -197,6 +197,28 @@ def test_a_member_is_found_by_the_address_of_its_pod(tmp_path: Path) -> None:
     assert "exit code 1" in causes.of(msgspec.structs.replace(event, client_host="/10.0.0.7"))[0].words
 
 
+@pytest.mark.parametrize(("evicted", "kinds"), [("before", []), ("then", ["evicted"]), ("later", [])])
+def test_an_address_belongs_to_the_pod_that_had_it_then(tmp_path: Path, evicted: str, kinds: list[str]) -> None:
+    """A pod that had the address before, or that has it by now, is not the one that the member was in."""
+    at = BEGIN_MS + 7_200_000
+    (tmp_path / "server.log").write_text(expired(at, "rdkafka-x"))
+    event = msgspec.structs.replace(next(explained(str(tmp_path / "server.log"), [])), client_host="/10.0.0.7")
+    pods = []
+    for pod, started_ms, ended_ms in (
+        ("before", at - 3_600_000, at - 1_800_000),
+        ("then", at - 1_700_000, at - 900_000),
+        ("later", at + 30_000, at + 40_000),
+    ):
+        pods.append(ended(pod, ended_ms, ip="10.0.0.7", exitCode=1))
+        pods[-1]["status"]["startTime"] = iso(started_ms)
+    pods.append(happened("Pod", evicted, "Evicted", at - 2_000))
+    objects = tmp_path / "pods.json"
+    for items in (pods, pods[::-1]):
+        objects.write_text("\n".join(map(json.dumps, items)))
+        causes = Causes(CauseFiles([str(objects)], LocalZone()).read())
+        assert [cause.kind for cause in causes.of(event)] == kinds
+
+
 HOSTILE = (
     b'{"kind":"Event","involvedObject":{"kind":"Pod","name":"\x1b]0;x\x07"},"reason":"Evicted"',
     b"9999999-99-99T00:00:00Z,deployed",

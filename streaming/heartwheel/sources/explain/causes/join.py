@@ -2,7 +2,8 @@
 
 A happening belongs to a member if an id of it (client, instance or member id) contains the pod's name as a whole, or if
 its host is an address of the pod; of several names the longest counts. What happens to a node belongs to the members
-in the pods that were on it then: a pod may come back under its name on another node. What belongs to nobody by name,
+in the pods that were on it then: a pod may come back under its name on another node, and an address may have been
+another pod's before. What belongs to nobody by name,
 such as a deployment, is *possible*: only its time agrees. It is shown only where nothing is known by name.
 """
 
@@ -54,7 +55,8 @@ class Causes:
         self._by_pod: dict[str, list[Happening]] = defaultdict(list)
         self._by_node: dict[str, list[Happening]] = defaultdict(list)
         self._of_nobody: list[Happening] = []
-        self._pods_at: dict[str, set[str]] = defaultdict(set)
+        self._pods_at: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        """Which pod was seen at each address: when, epoch ms, and the pod."""
         self._nodes_of: dict[str, list[tuple[int, str]]] = defaultdict(list)
         """Where each pod was seen: when, epoch ms, and the node."""
 
@@ -80,24 +82,15 @@ class Causes:
         self._known |= happenings
         for each in happenings.values():
             for address in each.addresses:
-                self._pods_at[address].add(each.pod)
+                _note_seen(self._pods_at[address], each.time_ms, each.pod)
             if each.pod and each.node:
-                self._saw(each.pod, each.time_ms, each.node)
+                _note_seen(self._nodes_of[each.pod], each.time_ms, each.node)
             if each.pod:
                 bisect.insort(self._by_pod[each.pod], each, key=_time)
             elif each.node:
                 bisect.insort(self._by_node[each.node], each, key=_time)
             elif each.kind is not HappeningKind.POD:
                 bisect.insort(self._of_nobody, each, key=_time)
-
-    def _saw(self, pod: str, time_ms: int, node: str) -> None:
-        """Note where a pod was; of what is seen on one node in turn only the first and the last are kept."""
-        seen = self._nodes_of[pod]
-        bisect.insort(seen, (time_ms, node))
-        at = bisect.bisect_left(seen, (time_ms, node))
-        for middle in (at + 1, at, at - 1):
-            if 0 < middle < len(seen) - 1 and seen[middle - 1][1] == seen[middle][1] == seen[middle + 1][1]:
-                del seen[middle]
 
     def times_near(self, new: Iterable[Happening]) -> list[int]:
         """Return when that happened which new happenings may join to members, epoch ms, in order.
@@ -135,23 +128,16 @@ class Causes:
     def _named(self, event: ExplainedEvent) -> Iterator[Happening]:
         for pod in self._pods_of(event):
             yield from _within(self._by_pod.get(pod, []), event)
-            for node in self._nodes(pod, event):
+            for node in _seen_then(self._nodes_of.get(pod, []), event):
                 yield from _within(self._by_node.get(node, []), event)
         host = (event.client_host or "").removeprefix("/")
         if host in self._by_node:
             yield from _within(self._by_node[host], event)
 
-    def _nodes(self, pod: str, event: ExplainedEvent) -> set[str]:
-        """Return the nodes that a pod was on from a while before a member's last heartbeat to its removal."""
-        seen = self._nodes_of.get(pod, [])
-        first = bisect.bisect_right(seen, window_ms(event)[0], key=_seen_ms)
-        last = bisect.bisect_right(seen, event.time_ms, key=_seen_ms)
-        return {node for _, node in seen[max(0, first - 1) : max(1, last)]}
-
     def _pods_of(self, event: ExplainedEvent) -> set[str]:
         """Return the pods that a member may be in: those of its host's address, else the one that its ids name."""
         host = (event.client_host or "").removeprefix("/")
-        at = self._pods_at.get(host, set())
+        at = _seen_then(self._pods_at.get(host, []), event)
         ids = filter(None, (event.group_instance_id, event.client_id, event.member_id, host))
         named = max((name for each in ids for name in _names_in(each) if name in self._by_pod), key=len, default="")
         return {named} if named and (not at or named in at) else at
@@ -194,6 +180,25 @@ def _began_ms(happening: Happening) -> int:
 
 def _time(happening: Happening) -> int:
     return happening.time_ms
+
+
+def _note_seen(seen: list[tuple[int, str]], time_ms: int, what: str) -> None:
+    """Note what was seen when; of what is seen in turn only the first and the last time are kept."""
+    bisect.insort(seen, (time_ms, what))
+    at = bisect.bisect_left(seen, (time_ms, what))
+    for middle in (at + 1, at, at - 1):
+        if 0 < middle < len(seen) - 1 and seen[middle - 1][1] == seen[middle][1] == seen[middle + 1][1]:
+            del seen[middle]
+
+
+def _seen_then(seen: list[tuple[int, str]], event: ExplainedEvent) -> set[str]:
+    """Return what was there from a while before a member's last heartbeat to its removal.
+
+    Before the first time at which anything was seen, that was there.
+    """
+    first = bisect.bisect_right(seen, window_ms(event)[0], key=_seen_ms)
+    last = bisect.bisect_right(seen, event.time_ms, key=_seen_ms)
+    return {what for _, what in seen[max(0, first - 1) : max(1, last)]}
 
 
 def _seen_ms(seen: tuple[int, str]) -> int:
