@@ -89,8 +89,9 @@ class Tab:
         """Leave the page, and forget what it kept and what the browser complained of."""
         self.page.goto("about:blank")
         self.page.mouse.move(0, 0)  # or the next page finds the mouse where the last click was
-        kept = {"origin": self._url, "storageTypes": "cookies,local_storage"}
-        self._context.new_cdp_session(self.page).send("Storage.clearDataForOrigin", kept)
+        devtools = self._context.new_cdp_session(self.page)
+        devtools.send("Storage.clearDataForOrigin", {"origin": self._url, "storageTypes": "cookies,local_storage"})
+        devtools.detach()
         self.complaints.clear()
 
     def close(self) -> None:
