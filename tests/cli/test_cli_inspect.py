@@ -21,6 +21,9 @@ from heartwheel.wire.events import Event
 from heartwheel.wire.partitioner import shard_of
 
 NOW_MS = 1_700_000_000_000
+NOWHERE = Path("/nowhere")
+"""Where a checkpoint would be; none of these states is so large that it has block files."""
+
 MADE = Manifest(format=FORMAT, shards=2, shuffle_partitions=2, topic="beats")
 
 
@@ -37,8 +40,10 @@ def _state(group_id: str = "orders", members: int = 3) -> tuple[int, int, int, i
 
 def _view(group_id: str = "orders") -> CheckpointView:
     number = shard_of(group_id, MADE.shards)
-    empty = decode_shard(1 - number, (STATE_VERSION, NOW_MS, NOW_MS, 0, 0, ""))
-    return CheckpointView("there", MADE, 7, sorted([decode_shard(number, _state(group_id)), empty], key=_number))
+    empty = decode_shard(1 - number, (STATE_VERSION, NOW_MS, NOW_MS, 0, 0, ""), NOWHERE)
+    return CheckpointView(
+        "there", MADE, 7, sorted([decode_shard(number, _state(group_id), NOWHERE), empty], key=_number)
+    )
 
 
 def _number(view: ShardView) -> int:
@@ -88,9 +93,9 @@ def test_damaged_state_is_refused_by_name() -> None:
     """State that was cut short, or that a newer release wrote, is an error that names the shard."""
     state = StateRow(*_state())
     with pytest.raises(CheckpointError, match="shard 1 cannot be read"):
-        decode_shard(1, state._replace(blob=state.blob[: len(state.blob) // 2]))
+        decode_shard(1, state._replace(blob=state.blob[: len(state.blob) // 2]), NOWHERE)
     with pytest.raises(CheckpointError, match=f"shard 1 has version {STATE_VERSION + 1}"):
-        decode_shard(1, state._replace(version=STATE_VERSION + 1))
+        decode_shard(1, state._replace(version=STATE_VERSION + 1), NOWHERE)
 
 
 def test_a_folder_without_a_checkpoint_is_exit_code_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -189,7 +189,7 @@ def _view() -> CheckpointView:
     shard.apply(*read_records(log.records, clock_ms=NOW_MS + 500))
     state = (STATE_VERSION, NOW_MS + 1_500, NOW_MS + 500, 1, 1, shard.encode())
     made = Manifest(format=1, shards=1, shuffle_partitions=1, topic="beats")
-    return CheckpointView(EVIL, made, 7, [decode_shard(shard_of(EVIL, 1), state)])
+    return CheckpointView(EVIL, made, 7, [decode_shard(shard_of(EVIL, 1), state, Path("unused"))])
 
 
 @pytest.mark.parametrize(

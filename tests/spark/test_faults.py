@@ -30,6 +30,11 @@ from heartwheel.settings import load_settings
             "the state in the checkpoint",
             0,
         ),
+        (
+            "heartwheel.engine.shard.block_files.BlockFileError: block file /c/blocks/3/0000 of shard 3 cannot be read",
+            "the state in the checkpoint",
+            0,
+        ),
         ("[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update", "another job runs on the same checkpoint", 0),
         (
             "[CANNOT_LOAD_STATE_STORE.CANNOT_READ_DELTA_FILE_NOT_EXISTS] An error occurred during loading state.",

@@ -76,6 +76,7 @@ class EngineSettings(Section):
         members_per_group_max: most members that one group holds.
         output_per_batch_max: most rows that one shard writes in one batch.
         state_bytes_max: size of a shard's encoded state from which on it takes nobody new.
+        block_files_from_bytes: size of what a shard seldom changes from which on it is in files; 0 for never.
         feeds: names of the feeds whose times are believed, such as that of a tap, with commas between them.
     """
 
@@ -93,6 +94,7 @@ class EngineSettings(Section):
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
     # Spark cannot hold a text of 2 GiB, and one batch may still add to what is below the limit.
     state_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**30)] = 2**28
+    block_files_from_bytes: Annotated[SizeBytes, Field(ge=0, le=2**30)] = 2**22
     feeds: FeedNames = ""
 
 

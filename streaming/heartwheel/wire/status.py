@@ -81,7 +81,7 @@ class StatusRow(msgspec.Struct, kw_only=True):
         strays: groups with records in more than one partition, with the number of records.
         counts: the counts of this batch, by name.
         totals: the same since the shard was created.
-        state_bytes: size of the encoded state.
+        state_bytes: size of the encoded state, its block files included.
         newest_ms: time of the newest record read of any partition, epoch ms.
         waiting: records that wait until earlier ones have been read.
         standing: partitions whose time has stopped, and since when, epoch ms; -1 if it was never known.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 import pandas as pd
@@ -23,6 +24,7 @@ from heartwheel.engine.runtime.state.schema import STATE_VERSION, StateRow
 from heartwheel.engine.runtime.state.state_function import require_known_version, split
 from heartwheel.engine.shard.admission import Refusal
 from heartwheel.engine.shard.batch import BatchResult
+from heartwheel.engine.shard.block_files import BlockFiles
 from heartwheel.engine.shard.sent_pack import decode_relayed, decode_sent
 from heartwheel.engine.shard.shard import Shard
 from heartwheel.engine.shard.status import status_of
@@ -75,6 +77,7 @@ def advance_shard(
         counts=counts,
         partitions_max=max(counts, default=0),
         blob=before.blob,
+        files=_block_files(config, shard_index, batch),
     )
     packs = [decode_sent(payload) for payload in payloads]
     outcome = shard.apply(packs, readings, [decode_relayed(payload) for payload in relayed])
@@ -88,7 +91,7 @@ def advance_shard(
         batch_ms=batch_ms,
         held=batch_ms - shard.newest_ms > BACKLOG_MS,
         at_risk_count=config.at_risk_count,
-        state_bytes=len(blob),
+        state_bytes=len(blob) + shard.filed_bytes,
     )
     row = StateRow(
         STATE_VERSION,
@@ -100,6 +103,19 @@ def advance_shard(
     )
     stepped_back_ms = shard.time.stepped_back_ms()
     return row, _output(outcome, rejects, status, standing=len(shard.stalled()), stepped_back_ms=stepped_back_ms)
+
+
+def _block_files(config: JobConfig, shard_index: int, batch: int | None) -> BlockFiles | None:
+    """Return where blocks of the state may lie: a worker reaches folders, and no other file system."""
+    if not config.folder:
+        return None
+    return BlockFiles(
+        Path(config.folder),
+        shard_index,
+        batch=batch,
+        from_bytes=config.block_files_from,
+        versions=config.versions,
+    )
 
 
 def _counts_of(rejects: list[Reject], readings: list[Reading], shard_index: int, shards: int) -> Counter[str]:

@@ -9,6 +9,7 @@ from heartwheel.engine.runtime.driver.job_config import StreamConfig, stream_con
 from heartwheel.engine.runtime.map.frames import is_bounded_by
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.settings import Settings
+from heartwheel.settings.locations import folder_of, is_local
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,9 @@ class JobConfig(StreamConfig):
         at_risk_count: members nearest to expiry that a status row names.
         wheel_size: buckets a level of the wheel.
         feeds: the feeds whose times are believed.
+        folder: of the checkpoint, from the root on, as workers may start elsewhere; empty if it is in none.
+        block_files_from: size of a shard's ids, details and fingerprints from which on they are in files, bytes; 0 for
+            never.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
     """
 
@@ -28,6 +32,8 @@ class JobConfig(StreamConfig):
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
     feeds: tuple[str, ...] = ()
+    folder: str = ""
+    block_files_from: int = 0
     repeats: bool = True
     long_records: bool = False
 
@@ -39,7 +45,7 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
         shuffle_partitions: of the checkpoint, where it exists, else of the settings.
         runs: the runs of the ticker that the checkpoint knows.
     """
-    engine = settings.engine
+    engine, location = settings.engine, settings.checkpoint.location
     return JobConfig(
         **stream_config(settings, shuffle_partitions=shuffle_partitions, runs=runs),
         source=settings.kafka.topics.heartbeats,
@@ -56,5 +62,7 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
             state_bytes_max=engine.state_bytes_max,
         ),
         feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
+        folder=str(folder_of(location).absolute()) if is_local(location) else "",
+        block_files_from=engine.block_files_from_bytes,
         long_records=is_bounded_by(settings.spark.conf),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,6 +25,9 @@ from heartwheel.engine.runtime.state.faults import LONG_RECORD, UNKNOWN_HEARTBEA
 from heartwheel.engine.runtime.state.output import Output
 from heartwheel.engine.runtime.state.schema import PACKED
 from heartwheel.settings import Settings
+from heartwheel.settings.locations import is_local
+
+_log = logging.getLogger(__name__)
 
 
 class HeartbeatPlugin:
@@ -35,6 +39,10 @@ class HeartbeatPlugin:
 
     def own_settings(self, settings: Settings) -> Settings:
         """Return the settings as they are: `checkpoint` is this job's."""
+        if settings.engine.block_files_from_bytes and not is_local(settings.checkpoint.location):
+            _log.info(
+                "%s is no folder: all state is in its rows, and there are no block files", settings.checkpoint.location
+            )
         return settings
 
     def config(self, settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:

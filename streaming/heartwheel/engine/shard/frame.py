@@ -47,8 +47,8 @@ class OldBlobVersionError(StateBlobError):
     """The blob was written by an older release, whose state cannot be continued."""
 
 
-def encode_section(data: bytes, *, compressed: bool = True) -> str:
-    """Encode the bytes of a section as text.
+def pack_section(data: bytes, *, compressed: bool = True) -> bytes:
+    """Compress the bytes of a section.
 
     Args:
         compressed: whether to try it. For noise it only costs time.
@@ -56,8 +56,29 @@ def encode_section(data: bytes, *, compressed: bool = True) -> str:
     if compressed and len(data) >= _COMPRESSED_FROM:
         packed = pa.compress(data, codec="zstd", asbytes=True)
         if len(packed) + 8 < len(data):
-            return to_text(b"".join((_ZSTD, len(data).to_bytes(8, "little"), packed)))
-    return to_text(_RAW + data)
+            return b"".join((_ZSTD, len(data).to_bytes(8, "little"), packed))
+    return _RAW + data
+
+
+def unpack_section(packed: bytes) -> bytes:
+    """Decompress what `pack_section` returned.
+
+    Raises:
+        OSError: if the bytes cannot be decompressed.
+    """
+    if packed[:1] == _ZSTD:
+        size = int.from_bytes(packed[1:9], "little")
+        return pa.decompress(memoryview(packed)[9:], size, codec="zstd", asbytes=True)  # type: ignore[no-any-return]
+    return packed[1:]
+
+
+def encode_section(data: bytes, *, compressed: bool = True) -> str:
+    """Encode the bytes of a section as text.
+
+    Args:
+        compressed: see `pack_section`.
+    """
+    return to_text(pack_section(data, compressed=compressed))
 
 
 def decode_section(text: str) -> bytes:
@@ -66,11 +87,7 @@ def decode_section(text: str) -> bytes:
     Raises:
         OSError: if the bytes cannot be decompressed.
     """
-    data = to_bytes(text)
-    if data[:1] == _ZSTD:
-        size = int.from_bytes(data[1:9], "little")
-        return pa.decompress(memoryview(data)[9:], size, codec="zstd", asbytes=True)  # type: ignore[no-any-return]
-    return data[1:]
+    return unpack_section(to_bytes(text))
 
 
 def encode_frame(version: int, sections: Mapping[str, str]) -> str:

@@ -31,6 +31,7 @@ from heartwheel.engine.rules.manager import AnyGroup
 from heartwheel.engine.shard.admission import Admission
 from heartwheel.engine.shard.arrivals import ArrivingCrowd, take_out
 from heartwheel.engine.shard.batch import Batch, BatchResult
+from heartwheel.engine.shard.block_files import BlockFiles
 from heartwheel.engine.shard.codec import ShardState, decode_state, encode_state, new_state
 from heartwheel.engine.shard.fast_path import Route, keep_alive, mark_busy
 from heartwheel.engine.shard.figures import ShardFigures
@@ -66,12 +67,13 @@ class Shard:
             learned from the topic.
         partitions_max: the most partitions that a tick may name; `None` for any number.
         blob: the state from `encode`, or empty for a new shard.
+        files: where blocks of a large state lie; `None` to keep all of it in the blob.
 
     Raises:
         StateBlobError: if the blob cannot be read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is said by name
         self,
         *,
         coordinator: CoordinatorConfig,
@@ -82,14 +84,16 @@ class Shard:
         counts: Sequence[int] = (),
         partitions_max: int | None = None,
         blob: str = "",
+        files: BlockFiles | None = None,
     ) -> None:
         self._limits, self._outage_min_ms = limits, outage_min_ms
         self._counts, self._partitions_max = counts, partitions_max
-        state = decode_state(blob) if blob else new_state()
+        state = decode_state(blob, files) if blob else new_state(files)
         self._members, self._groups = state.members, state.groups
         self._wheel = shaped(state.wheel, tick_ms, wheel_size)
+        self._files, self._fingerprints = files, state.fingerprints
         # The heartbeats of members that left have a limit of their own and must not keep others out.
-        self._heavy = len(blob) * (1 - state.kept_share) >= limits.state_bytes_max
+        self._heavy = len(blob) + self.filed_bytes - state.kept_bytes >= limits.state_bytes_max
         groups_max = 0 if self._heavy else limits.groups_max
         self._router = Router(self._members, self._groups, groups_max, limits.members_max)
         self.time = state.time
@@ -123,6 +127,11 @@ class Shard:
     def group_count(self) -> int:
         """The number of groups, those without members included."""
         return len(self._groups)
+
+    @property
+    def filed_bytes(self) -> int:
+        """The size of the blocks of the state that lie in files, bytes; as of the last `encode`."""
+        return 0 if self._files is None else self._files.filed_bytes
 
     def listed(self, size: int) -> list[Listed]:
         """Return one page of the groups; after each batch the next one."""
@@ -183,6 +192,8 @@ class Shard:
                 self._pending.state(),
                 self._encoded,
                 self._heartbeats.state(),
+                self._files,
+                self._fingerprints,
                 sessions=self._sessions,
             )
         )

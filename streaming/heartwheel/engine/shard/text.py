@@ -1,25 +1,26 @@
 """Text columns: the ids and details that a batch seldom needs, kept encoded until they are needed.
 
 A batch of heartbeats changes only deadlines. So a shard's ids, by far its largest part, go from one batch's state to
-the next as the text that was read (`test_shard_codec.py::test_untouched_text_is_not_encoded_again`). They are kept in
-blocks of `BLOCK_ROWS`, so that reading ten ids decodes at most ten blocks, and writing one encodes one.
+the next as the text that was read (`test_shard_codec.py::test_untouched_text_is_not_encoded_again`), or stay in block
+files. They are kept in blocks of `BLOCK_ROWS`, so that reading ten ids decodes at most ten blocks, and writing one
+encodes one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from heartwheel.engine.shard.frame import decode_section, encode_section
+from heartwheel.engine.shard.block_files import BlockFiles
+from heartwheel.engine.shard.blocks import BlockList
 
 BLOCK_ROWS: Final = 512
 
-_SIZE_CHARS: Final = 8
 _DECODERS: Final[dict[type, msgspec.msgpack.Decoder[Any]]] = {
     str: msgspec.msgpack.Decoder(list[str]),
     bytes: msgspec.msgpack.Decoder(list[bytes]),
@@ -31,28 +32,25 @@ _Value = TypeVar("_Value", str, bytes)
 
 
 class _Column(Generic[_Value]):
-    """One column in blocks: each a text until it is needed, and a list of its values from then on.
+    """One column in blocks: each as it was read until it is needed, and a list of its values from then on.
 
     Args:
         nothing: the value of rows that were never written.
-        encoded: the result of `encode`.
+        encoded: of a `BlockList`.
+        files: where blocks of it may lie.
     """
 
-    def __init__(self, nothing: _Value, encoded: str) -> None:
+    def __init__(self, nothing: _Value, encoded: str, files: BlockFiles | None) -> None:
         self._nothing: _Value = nothing
         self._decode = _DECODERS[type(nothing)].decode
-        self._encoded: str | None = encoded
-        count = int(encoded[:_SIZE_CHARS] or "0", 16)
-        end = _SIZE_CHARS * (count + 1)
-        sizes: list[int] = [int(encoded[at : at + _SIZE_CHARS], 16) for at in range(_SIZE_CHARS, end, _SIZE_CHARS)]
-        self._texts = [encoded[start:stop] for start, stop in pairwise(accumulate(sizes, initial=end))]
-        self._blocks: list[list[_Value] | None] = [None] * count
+        self._list = BlockList(encoded, files)
+        self._blocks: list[list[_Value] | None] = [None] * len(self._list)
         self._dirty: set[int] = set()
 
     def _block(self, number: int) -> list[_Value]:
         block = self._blocks[number]
         if block is None:
-            block = self._blocks[number] = self._decode(decode_section(self._texts[number]))
+            block = self._blocks[number] = self._decode(self._list.read(number))
         return block
 
     def read(self, rows: Iterable[int]) -> list[_Value]:
@@ -81,7 +79,6 @@ class _Column(Generic[_Value]):
         while number >= len(self._blocks):
             self._dirty.add(len(self._blocks))
             self._blocks.append([])
-            self._texts.append("")
         block = self._block(number)
         if places > len(block):
             block.extend([self._nothing] * (places - len(block)))
@@ -95,14 +92,12 @@ class _Column(Generic[_Value]):
             self._block_to_write(number, place)[place : place + stop - start] = values[start:stop]
             self._dirty.add(number)
 
-    def encode(self) -> str:
-        """Encode the column; blocks that were not written stay as they are."""
-        if self._encoded is None or self._dirty:
-            for number in self._dirty:
-                self._texts[number] = encode_section(_encode(self._blocks[number]))
-            self._dirty.clear()
-            self._encoded = _joined(self._texts)
-        return self._encoded
+    def blocks(self) -> BlockList:
+        """Return the blocks, those encoded anew that were written."""
+        for number in sorted(self._dirty):
+            self._list.write(number, _encode(self._blocks[number]))
+        self._dirty.clear()
+        return self._list
 
 
 class TextTable:
@@ -111,11 +106,13 @@ class TextTable:
     Args:
         ids: the ids, as `encode` returned them.
         details: the details likewise.
+        files: where blocks of either may lie.
     """
 
-    def __init__(self, ids: str = "", details: str = "") -> None:
-        self._ids = _Column("", ids)
-        self._details = _Column(b"", details)
+    def __init__(self, ids: str = "", details: str = "", files: BlockFiles | None = None) -> None:
+        self._files = files
+        self._ids = _Column("", ids, files)
+        self._details = _Column(b"", details, files)
 
     def ids(self, rows: Rows) -> list[str]:
         """Return the ids of some rows."""
@@ -139,19 +136,19 @@ class TextTable:
     def keep(self, rows: NDArray[np.intp]) -> None:
         """Renumber the table: row `rows[i]` becomes row `i`, all others are dropped."""
         kept = self.read(rows)
-        self._ids, self._details = _Column("", ""), _Column(b"", "")
+        self._ids, self._details = _Column("", "", self._files), _Column(b"", "", self._files)
         for row, (row_id, detail) in enumerate(kept):
             self.write(row, row_id, detail)
 
     def encode(self) -> tuple[str, str]:
         """Return the encoded ids and details; unchanged ones are the text from which they were decoded."""
-        return self._ids.encode(), self._details.encode()
+        ids, details = self.blocks()
+        return ids.encode(), details.encode()
+
+    def blocks(self) -> tuple[BlockList, BlockList]:
+        """Return the blocks of ids and details."""
+        return self._ids.blocks(), self._details.blocks()
 
 
 def _listed(rows: Any) -> list[int]:
     return rows.tolist() if isinstance(rows, np.ndarray) else list(rows)
-
-
-def _joined(texts: list[str]) -> str:
-    sizes = (len(texts), *map(len, texts))
-    return "".join((*(f"{size:0{_SIZE_CHARS}x}" for size in sizes), *texts))

@@ -19,6 +19,7 @@ from heartwheel.engine.runtime.driver.session import session_conf, start_session
 from heartwheel.engine.runtime.map.slots import slots_of
 from heartwheel.engine.runtime.state.schema import STATE_VERSION
 from heartwheel.engine.shard import Shard, ShardLimits, StateBlobError
+from heartwheel.engine.shard.block_files import BlockFiles
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import folder_of, is_local
 
@@ -72,7 +73,7 @@ def read_checkpoint(settings: Settings, log_file: Path) -> CheckpointView:
         return CheckpointView(location, manifest, batch_id, ())
     rows = _state_rows(settings, log_file)
     shard_of_slot = {slot: shard for shard, slot in enumerate(slots_of(manifest.shards, manifest.shuffle_partitions))}
-    views = sorted(decode_shard(shard_of_slot[slot], state) for slot, state in rows)
+    views = sorted(decode_shard(shard_of_slot[slot], state, folder_of(location)) for slot, state in rows)
     return CheckpointView(location, manifest, batch_id, views)
 
 
@@ -93,11 +94,12 @@ def open_manifest(location: str) -> tuple[Manifest, int]:
     return manifest, max((int(name) for name in batches if name.isdecimal()), default=-1)
 
 
-def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> ShardView:
+def decode_shard(index: int, state: tuple[int, int, int, int, int, str], checkpoint: Path) -> ShardView:
     """Decode the state row of one shard.
 
     Args:
         state: the row, in the order of `STATE_SCHEMA`.
+        checkpoint: the folder that has the block files.
 
     Raises:
         CheckpointError: it cannot be read, or a newer release wrote it.
@@ -109,10 +111,11 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str]) -> Shar
             hint="run the release that wrote it",
         )
     try:
-        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob)
+        files = BlockFiles(checkpoint, index)
+        shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob, files=files)
     except StateBlobError as error:
         raise CheckpointError(f"the state of shard {index} cannot be read: {error}", hint=_RESTORE) from error
-    return ShardView(index, last_trigger_ms, clock_ms, len(blob), shard)
+    return ShardView(index, last_trigger_ms, clock_ms, len(blob) + shard.filed_bytes, shard)
 
 
 def _state_rows(settings: Settings, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:

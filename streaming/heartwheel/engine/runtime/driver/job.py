@@ -74,7 +74,9 @@ class Job(Generic[ConfigT]):
         before = partial(former_counts, self.settings, self.config.source, partitions)
         reads_on = self.config.starting_offsets == "latest"
         counts = add_count(self.settings.checkpoint.location, partitions, spark, former=tuple if reads_on else before)
-        config = replace(self.config, counts=counts, map_tasks=map_tasks or self.config.map_tasks)
+        versions = int(str(spark.conf.get("spark.sql.streaming.minBatchesToRetain")))
+        map_tasks = map_tasks or self.config.map_tasks
+        config = replace(self.config, counts=counts, versions=versions, map_tasks=map_tasks)
         return start_query(self._plugin, spark, config, **trigger)
 
     def adapt_to(self, fault: Fault) -> None:

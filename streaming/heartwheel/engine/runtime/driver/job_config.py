@@ -30,6 +30,7 @@ class StreamConfig:
         runs: the runs of the ticker that the checkpoint knows, this one last.
         counts: how many partitions the topic had at the starts on this checkpoint, ever more, and each time from which
             batch on that was known.
+        versions: how many versions of the state Spark keeps.
         value_bytes_max: longest value that is decoded, bytes. long_records: whether keys and values may be longer than
         `heartwheel.engine.runtime.map.frames` takes without counting bytes.
     """
@@ -48,6 +49,7 @@ class StreamConfig:
     runs: tuple[str, ...] = ()
     records_max: int = 1_000_000
     counts: tuple[tuple[int, int], ...] = ()
+    versions: int = 10
     value_bytes_max: int = 1 << 20
     long_records: bool = True
 

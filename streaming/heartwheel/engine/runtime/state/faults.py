@@ -68,6 +68,12 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
+        r"BlockFileError",
+        "the state in the checkpoint cannot be read",
+        "restore the checkpoint from a backup, its folder blocks included, or start on a new checkpoint.location",
+        _NEVER,
+    ),
+    (
         r"CorruptBlobError|OldBlobVersionError|UnknownBlobVersionError|StateVersionError",
         "the state in the checkpoint cannot be read",
         "run the release that wrote it, restore the checkpoint from a backup, or start on a new checkpoint.location",

@@ -39,7 +39,7 @@ CLOCK_HELD: Final = Metric(
 STATE_BYTES: Final = Metric(
     "heartwheel_state_bytes",
     MetricKind.GAUGE,
-    "Size of the encoded state of a shard.",
+    "Size of the encoded state of a shard, its block files included.",
     ("shard",),
 )
 WHEEL_TIMERS: Final = Metric(
