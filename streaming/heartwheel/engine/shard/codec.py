@@ -157,7 +157,8 @@ def _settle_blocks(state: ShardState, fingerprints: bytes) -> dict[str, str]:
     if in_files:
         sections["fingerprint_list"] = lists[-1].encode()
     if listed := files.section():
-        sections["block_files"] = encode_section(listed)
+        # Names are random, and a repeat is to write a row of the same size.
+        sections["block_files"] = encode_section(listed, compressed=False)
     return sections
 
 
