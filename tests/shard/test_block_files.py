@@ -170,6 +170,20 @@ def test_every_kept_version_has_its_files_whatever_crashes(data: st.DataObject) 
         assert set(_files(checkpoint)) == set(shard._files.files)
 
 
+@given(st.lists(st.binary(max_size=600), min_size=1))
+@settings(max_examples=EXAMPLES)
+def test_bytes_in_blocks_are_those_that_were_held_last(steps: list[bytes]) -> None:
+    """Bytes that change, grow and shrink from batch to batch come out of row and files as they went in."""
+    encoded = ""
+    with tempfile.TemporaryDirectory() as folder, _small_blocks():
+        files = BlockFiles(Path(folder), 3, batch=0, from_bytes=ALWAYS)
+        for data in steps:
+            held = blocks.ByteBlocks(encoded, files).hold(data)
+            blocks.settle([held], files, in_files=True)
+            encoded = held.encode()
+            assert blocks.ByteBlocks(encoded, files).data == data
+
+
 def test_two_writers_of_one_batch_have_files_of_their_own(tmp_path: Path) -> None:
     """A repeated batch, a speculative task, a second job: either state can be read, whichever is committed."""
     blob = _filled(tmp_path, from_bytes=0)
