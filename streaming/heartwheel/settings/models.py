@@ -94,7 +94,7 @@ class EngineSettings(Section):
     output_per_batch_max: Annotated[int, Field(ge=1)] = 100_000
     # Spark cannot hold a text of 2 GiB, and one batch may still add to what is below the limit.
     state_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**30)] = 2**28
-    block_files_from_bytes: Annotated[SizeBytes, Field(ge=0, le=2**30)] = 2**22
+    block_files_from_bytes: Annotated[SizeBytes, Field(ge=0, le=2**30)] = 2**20
     feeds: FeedNames = ""
 
 
