@@ -31,6 +31,7 @@ def test_the_list_goes_back_through_the_history(tmp_path: Path, tab: Callable[..
         page.get_by_role("button", name="Older, from the history").click()
         expect(rows).to_have_count(30)
         expect(rows.first).to_contain_text(member("m", 29))
+        expect(page.get_by_label("to", exact=True)).not_to_have_value("")
         expect(page.get_by_role("button", name="Older, from the history")).to_have_count(0)
         page.go_back()
         expect(rows.first).to_contain_text(member("m", 129))

@@ -270,10 +270,8 @@ class View {
 
   /** @param {number} untilMs */
   goBack(untilMs) {
-    Object.assign(this.filters, { before: "", until_ms: String(untilMs) });
-    this.router.keep(this.filters, { push: true });
-    this.apply();
-    scrollTo(0, 0);
+    const { before: _cursor, ...shown } = this.filters;
+    this.router.go(`/expired${query({ ...shown, until_ms: String(untilMs) })}`);
   }
 
   /** @param {string} before */
