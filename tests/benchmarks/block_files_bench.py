@@ -24,25 +24,23 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 
-from benchmarks.shard_bench import JOB, T0
+from benchmarks.shard_bench import JOB, T0, SparkState, heartbeat
 from heartwheel.engine.heartbeats.advance import advance_shard
 from heartwheel.engine.heartbeats.packer import Packer
 from heartwheel.engine.runtime.map.packed import PayloadKind
 from heartwheel.engine.runtime.state.output import frame_of_output
-from heartwheel.engine.runtime.state.schema import NEW_STATE, StateRow
+from heartwheel.engine.runtime.state.schema import StateRow
 from heartwheel.engine.runtime.state.state_function import state_function
 from heartwheel.engine.shard.block_files import FOLDER
 from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.proof.testing import ProducedRecord, frame_of
 from heartwheel.settings import Settings
-from heartwheel.wire.event_codec import encode_event
-from heartwheel.wire.events import Event
 
 BATCH_MS = 200
 FIGURES = ("CPU, ms", "row, bytes", "files, bytes")
 
 
-class Way:
+class Way(SparkState):
     """One shard, as Spark would call it.
 
     Args:
@@ -50,26 +48,12 @@ class Way:
     """
 
     def __init__(self, checkpoint: Path, from_bytes: int) -> None:
-        self.get: StateRow = NEW_STATE
+        super().__init__()
         self._checkpoint = checkpoint
         self._batch = -1
-        self._now_ms = T0
         job = replace(JOB, folder=str(checkpoint), block_files_from=from_bytes)
         shape = partial(frame_of_output, topics=job.topics)
         self._function = state_function(job, advance_shard, shape, lambda: self._batch)
-
-    @property
-    def exists(self) -> bool:
-        """Whether the state was ever updated; this and what follows is what the state function sees of Spark."""
-        return self.get is not NEW_STATE
-
-    def update(self, row: StateRow) -> None:
-        """Take the new state."""
-        self.get = row
-
-    def getCurrentProcessingTimeMs(self) -> int:  # noqa: N802 - Spark's own name
-        """Return the timestamp of the batch, epoch ms."""
-        return self._now_ms
 
     def run(self, frame: pd.DataFrame, now_ms: int) -> tuple[float, float, float]:
         """Run a batch, and return its `FIGURES`."""
@@ -91,16 +75,7 @@ def _pickled(row: StateRow) -> StateRow:
 
 
 def _value(number: int) -> bytes:
-    return encode_event(
-        Event(
-            group_id=f"group-{number % 500}",
-            member_id=f"member-{number * 2654435761 % 2**32:08x}-{number}",
-            generation_id=1,
-            session_timeout_ms=45_000,
-            client_id=f"worker-{number}",
-            client_host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
-        )
-    )
+    return heartbeat(number, groups=500)
 
 
 def _frame(packer: Packer, values: list[bytes], now_ms: int, span_ms: int = BATCH_MS) -> pd.DataFrame:

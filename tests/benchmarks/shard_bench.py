@@ -142,7 +142,48 @@ def measure(members: int, groups: int) -> dict[str, float]:
     return figures
 
 
-class Scene:
+class SparkState:
+    """What a state function sees of Spark."""
+
+    def __init__(self) -> None:
+        self._now_ms = T0
+        self.get: StateRow = NEW_STATE
+
+    @property
+    def exists(self) -> bool:
+        """Whether the state was ever updated."""
+        return self.get is not NEW_STATE
+
+    def update(self, row: StateRow) -> None:
+        """Take the new state."""
+        self.get = row
+
+    def getCurrentProcessingTimeMs(self) -> int:  # noqa: N802 - Spark's own name
+        """Return the timestamp of the batch, epoch ms."""
+        return self._now_ms
+
+
+def heartbeat(number: int, *, groups: int, generation: int = 1) -> bytes:
+    """Encode the heartbeat of one member.
+
+    Args:
+        number: of the member.
+        groups: over how many groups members are spread, in turn.
+        generation: that it carries; -1 makes presence groups.
+    """
+    return encode_event(
+        Event(
+            group_id=f"group-{number % groups}",
+            member_id=f"member-{number * 2654435761 % 2**32:08x}-{number}",
+            generation_id=generation,
+            session_timeout_ms=SESSION_MS,
+            client_id=f"worker-{number}",
+            client_host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+        )
+    )
+
+
+class Scene(SparkState):
     """One shard through its life.
 
     Args:
@@ -152,23 +193,10 @@ class Scene:
     """
 
     def __init__(self, members: int, groups: int, generation: int) -> None:
+        super().__init__()
         self._members = members
-        self._values = [
-            encode_event(
-                Event(
-                    group_id=f"group-{number % groups}",
-                    member_id=f"member-{number * 2654435761 % 2**32:08x}-{number}",
-                    generation_id=generation,
-                    session_timeout_ms=SESSION_MS,
-                    client_id=f"worker-{number}",
-                    client_host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
-                )
-            )
-            for number in range(members)
-        ]
+        self._values = [heartbeat(number, groups=groups, generation=generation) for number in range(members)]
         self._packer = Packer("beats", 1)
-        self._now_ms = T0
-        self.get = NEW_STATE
         self._function = state_function(JOB, advance_shard, partial(frame_of_output, topics=JOB.topics), lambda: None)
 
     def _beat(self) -> list[bytes]:
@@ -224,19 +252,6 @@ class Scene:
         # In a checkout from before a row had many records, each has one.
         values = table["vals"].flatten() if "vals" in table.schema.names else table["value"]
         return spent, len(values)
-
-    @property
-    def exists(self) -> bool:
-        """Whether the state was ever updated; this and what follows is what the state function sees of Spark."""
-        return self.get is not NEW_STATE
-
-    def update(self, row: StateRow) -> None:
-        """Take the new state."""
-        self.get = row
-
-    def getCurrentProcessingTimeMs(self) -> int:  # noqa: N802 - Spark's own name
-        """Return the timestamp of the batch, epoch ms."""
-        return self._now_ms
 
     def readings(self) -> bytes:
         """Say that everything up to now has been read."""

@@ -39,10 +39,6 @@ class HeartbeatPlugin:
 
     def own_settings(self, settings: Settings) -> Settings:
         """Return the settings as they are: `checkpoint` is this job's."""
-        if settings.engine.block_files_from_bytes and not is_local(settings.checkpoint.location):
-            _log.info(
-                "%s is no folder: all state is in its rows, and there are no block files", settings.checkpoint.location
-            )
         return settings
 
     def config(self, settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:
@@ -94,6 +90,10 @@ def heartbeat_job(settings: Settings) -> Job[JobConfig]:
     Raises:
         CheckpointError: the checkpoint does not fit the configuration.
     """
+    if settings.engine.block_files_from_bytes and not is_local(settings.checkpoint.location):
+        _log.info(
+            "%s is no folder: all state is in its rows, and there are no block files", settings.checkpoint.location
+        )
     return Job(HeartbeatPlugin(), settings)
 
 

@@ -3,8 +3,8 @@
 A happening belongs to a member if an id of it (client, instance or member id) contains the pod's name as a whole, or if
 its host is an address of the pod; of several names the longest counts. What happens to a node belongs to the members
 in the pods that were on it then: a pod may come back under its name on another node, and an address may have been
-another pod's before. What belongs to nobody by name,
-such as a deployment, is *possible*: only its time agrees. It is shown only where nothing is known by name.
+another pod's before. What belongs to nobody by name, such as a deployment, is *possible*: only its time agrees. It is
+shown only where nothing is known by name.
 """
 
 from __future__ import annotations
