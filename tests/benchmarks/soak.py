@@ -153,7 +153,7 @@ def judge(values: dict[str, list[tuple[float, float]]], minutes: float) -> list[
                 "per_hour": round(trend.per_hour, 1),
                 "noise_per_hour": round(trend.noise_per_hour, 1) if late else None,
                 "bound_per_hour": series.bound_per_hour,
-                "ok": not (decides and grows),
+                "ok": bool(late and late[-1][1]) and not (decides and grows),
                 "decided": decides and (grows or trend.stays_below(series.bound_per_hour)),
             }
         )
@@ -162,6 +162,8 @@ def judge(values: dict[str, list[tuple[float, float]]], minutes: float) -> list[
 
 def verdict(row: dict[str, Any]) -> str:
     """Put the outcome of one series into a word or two."""
+    if not row["last"]:
+        return "NOT MEASURED"
     if not row["ok"]:
         return "GROWS"
     return "bounded" if row["decided"] else "undecided, run longer"
@@ -171,7 +173,7 @@ def main() -> int:
     """Run it and print the outcome.
 
     Returns:
-        1 if something grows.
+        1 if something grows, or was never seen.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=30, help="how long, the warm-up included")

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from heartwheel.engine.runtime.map import daemon
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.readback import read_topic
 from heartwheel.kafka.topic_specs import TopicNames, engine_topics
@@ -105,7 +106,7 @@ class Start:
             process = subprocess.Popen(self._command, stdout=log, stderr=log, start_new_session=True)
         try:
             jvm = _until(lambda: _child(process.pid, b"SparkSubmit"), process, self._log)
-            daemon = _until(lambda: _child(process.pid, b"-m\0heartwheel.spark.daemon"), process, self._log)
+            parent = _until(lambda: _child(process.pid, f"-m\0{daemon.__name__}".encode()), process, self._log)
             _until(lambda: len(self._rows()) > len(rows), process, self._log)
             used = cpu_s(process.pid)
             first_ms = min(set(self._rows()) - set(rows))
@@ -116,7 +117,7 @@ class Start:
                 "Spark's JVM is started, s": _started_s(jvm) - began_s,
                 "the session is up, s": self._logged_s("Spark is up") - began_s,
                 "the first batch is planned, s": planned_s - began_s,
-                "the parent of the workers is started, s": _started_s(daemon) - began_s,
+                "the parent of the workers is started, s": _started_s(parent) - began_s,
                 "the first verdict could be in Kafka, s": first_ms / 1000 - began_s,
                 **{f"CPU until then, {who}, s": spent for who, spent in used.items() if who != "whole machine"},
             }

@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from benchmarks.soak import SERIES, judge, verdict
 from support.trend import Trend, trend_of
 
 AT_S = [float(second) for second in range(0, 1_800, 2)]
@@ -37,3 +38,13 @@ def test_too_few_samples_decide_nothing() -> None:
     assert trend_of([0, 1], [0, 1_000]) == Trend(0.0, math.inf)
     assert trend_of([], []) == Trend(0.0, math.inf)
     assert not Trend(0.0, math.inf).stays_below(1_000)
+
+
+def test_a_series_that_was_never_seen_is_no_pass() -> None:
+    """A process that is looked for under a name of the past has no memory at all, and does not grow."""
+    values = {series.name: [(at, 5.0) for at in AT_S] for series in SERIES}
+    assert {verdict(row) for row in judge(values, minutes=30)} == {"bounded"}
+    unseen, empty = SERIES[2].name, SERIES[3].name
+    rows = judge(values | {unseen: [(at, 0.0) for at in AT_S], empty: []}, minutes=30)
+    assert [row["series"] for row in rows if not row["ok"]] == [unseen, empty]
+    assert [verdict(row) for row in rows].count("NOT MEASURED") == 2

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from heartwheel.engine.runtime.map import daemon
 from heartwheel.kafka.readback import read_topic
 from support.job import Job, Topics
 from support.processes import command_of, descendants_of
@@ -65,7 +66,7 @@ class Samples:
             command = command_of(pid)
             # The largest: a process that the JVM forks is its double for a moment.
             jvm = max(jvm, _resident_mib(pid)) if "java" in command.partition(" ")[0] else jvm
-            workers += _resident_mib(pid) if "spark.daemon" in command else 0
+            workers += _resident_mib(pid) if f"-m {daemon.__name__}" in command else 0
         self._add(JVM, jvm)
         self._add(WORKERS, workers)
         self._add(DRIVER, _resident_mib(self._job.pid))
