@@ -2,14 +2,15 @@
 
 Run it as `PYTHONPATH=tests python tests/benchmarks/shard_bench.py [--members 50000] [--before CHECKOUT] [--rules]`:
 tables on stderr, JSON on stdout. Times are CPU time of one core, the median of some repetitions. `--before` names
-another checkout of this project, which is measured in turns with this one, so that both see the same machine. `--rules`
-adds a column in which every group goes to the rules, event by event: what the fast path and the crowds save.
+another checkout of this project, whose own bench is run in turns with this one, so that both see the same machine.
+`--rules` adds a column in which every group goes to the rules, event by event: what the fast path and the crowds save.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import random
 import statistics
@@ -111,8 +112,9 @@ def _no(*_: object) -> bool:
 
 
 def _in_process(checkout: Path, arguments: argparse.Namespace, *, by_rules: bool) -> dict[str, float]:
-    folders = (checkout / "wheel", checkout / "streaming", checkout / "streaming" / "beats")
-    command = [sys.executable, __file__, "--child", f"--members={arguments.members}", f"--groups={arguments.groups}"]
+    folders = (checkout / "wheel", checkout / "streaming", checkout / "streaming" / "beats", checkout / "tests")
+    bench = checkout / "tests" / "benchmarks" / Path(__file__).name  # its own, as modules have moved
+    command = [sys.executable, str(bench), "--child", f"--members={arguments.members}", f"--groups={arguments.groups}"]
     command += ["--rules"] if by_rules else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
@@ -123,7 +125,7 @@ def _in_process(checkout: Path, arguments: argparse.Namespace, *, by_rules: bool
 def _print(report: dict[str, dict[str, float]]) -> None:
     sys.stderr.write(f"{'':44}" + "".join(f"{name:>14}" for name in report) + "\n")
     for figure in report["now"]:
-        row = "".join(f"{figures[figure]:>14,.2f}" for figures in report.values())
+        row = "".join(f"{figures.get(figure, math.nan):>14,.2f}" for figures in report.values())
         sys.stderr.write(f"{figure:44}{row}\n")
 
 
