@@ -20,11 +20,6 @@ def test_settings_are_positive(name: str) -> None:
         coordinator_config({name: 0})
 
 
-def test_initial_delay_may_be_zero() -> None:
-    """A group may begin without waiting for company, as many test clusters are set."""
-    assert CoordinatorConfig(group_initial_rebalance_delay_ms=0).group_initial_rebalance_delay_ms == 0
-
-
 def test_session_bounds_are_in_order() -> None:
     """A smallest session timeout above the largest is refused."""
     with pytest.raises(ValueError, match="group_min_session_timeout_ms is 10, more than"):

@@ -14,20 +14,6 @@ from heartwheel.wire.events import EventType, Protocol
 from heartwheel.wire.verdicts import Kind
 
 
-def test_a_classic_group_becomes_a_consumer_group_and_is_one_again() -> None:
-    """A member of the new protocol joins, and leaves: the classic one stays, and has to join again."""
-    stage = Stage()
-    stage.classic()
-    assert stage.beat(1_000, "n", 0) is Answer.NONE
-    assert isinstance(stage.group, EpochGroup)
-    assert stage.beat(2_000, "n", -1) is Answer.NONE
-    group = stage.group
-    assert isinstance(group, Group)
-    assert (group.kind, group.state, list(group.members)) == (GroupKind.CLASSIC, GroupState.PREPARING_REBALANCE, ["c"])
-    conversions = stage.said(Kind.GROUP_UPGRADED, Kind.GROUP_DOWNGRADED)
-    assert conversions == [("group_upgraded", None, 1_000), ("group_downgraded", None, 2_000)]
-
-
 def test_a_timer_that_makes_a_group_classic_again_is_followed_at_once() -> None:
     """The session of the last new member ends, and the classic one that does not join then is removed in its turn."""
     stage = Stage(group_consumer_session_timeout_ms=3_000)

@@ -55,16 +55,6 @@ def test_session_timer(name: str) -> None:
     assert _left_ms(play(script), member_id) == left_ms
 
 
-def test_heartbeat_in_an_empty_group_is_unknown() -> None:
-    """Nobody is a member of an Empty group."""
-    play(STABLE_A + "A leave\nA beat -> UNKNOWN_MEMBER_ID")
-
-
-def test_heartbeat_while_unloaded_does_nothing() -> None:
-    """While its coordinator is away a group takes no heartbeat, and nobody expires."""
-    play(STABLE_A + "- unload\nA beat -> NOT_COORDINATOR\n+100000\n!")
-
-
 def test_leave_cancels_the_timer() -> None:
     """A member that left does not expire as well."""
     play(

@@ -1,7 +1,6 @@
-"""Kafka's own tests of its timer, re-expressed under their upstream names, and three findings on its wheel.
+"""This wheel beside Kafka's: the work on twenty thousand random deadlines, a golden vector, and three findings.
 
-Kafka's wheel files one object and says whether it did; this one files columns. So "`add` returned false" reads "is
-overdue: comes out of the next `advance`", and a task is a handle.
+`test_wheel_geometry.py` has where each files a deadline, `test_wheel_model.py` what any wheel must hand out.
 """
 
 from __future__ import annotations
@@ -21,115 +20,6 @@ def java_random(seed: int, bound: int) -> Iterator[int]:
         bits = state >> 17
         if bits - bits % bound + bound - 1 < 2**31:
             yield bits % bound
-
-
-class TestTimerTest:
-    """`TimerTest`: a timer of tick 1 and size 3."""
-
-    def test_already_expired_task(self) -> None:
-        """`testAlreadyExpiredTask`: what is armed after its deadline is due without the clock moving."""
-        wheel = TimingWheel(tick_ms=1, wheel_size=3, start_ms=1_000)
-        wheel.file([0, 1, 2, 3, 4], [995, 996, 997, 998, 999])
-        assert wheel.overdue == 5
-        assert wheel.advance(1_000).tolist() == [0, 1, 2, 3, 4]
-
-    def test_task_expiration(self) -> None:
-        """`testTaskExpiration`: 585 tasks on 500 deadlines, each fires exactly once, in the order of deadlines."""
-        delays = [*range(5), *range(10, 100), *range(10, 100), *range(100, 500)]
-        wheel = TimingWheel(tick_ms=1, wheel_size=3)
-        wheel.file(range(585), delays)
-        fired = [handle for clock_ms in range(0, 600, 3) for handle in wheel.advance(clock_ms).tolist()]
-        assert [delays[handle] for handle in fired] == sorted(delays)
-        assert sorted(fired) == list(range(585))
-
-
-class TestTimerTaskListTest:
-    """`TimerTaskListTest`: the count of tasks is exact through moves and cancellations."""
-
-    def test_all(self) -> None:
-        """`testAll`: ten tasks in one bucket, moved to two others, cancelled bucket by bucket."""
-        wheel = TimingWheel(tick_ms=1, wheel_size=20)
-        for handle in range(10):
-            wheel.file([handle], [15])
-            assert len(wheel) == handle + 1
-        for handle in range(4):
-            wheel.file([handle], [10])
-            assert len(wheel) == 10
-        for handle in range(4, 10):
-            wheel.file([handle], [5])
-            assert len(wheel) == 10
-        assert [count for count in wheel.occupancy(slots=True)[0].slot_counts if count] == [6, 4]
-        wheel.cancel(range(4))
-        assert len(wheel) == 6
-        wheel.cancel(range(10))
-        assert len(wheel) == 0
-        wheel.check()
-
-    def test_get_delay(self) -> None:
-        """`testGetDelay`: what is left until a bucket expires follows from its expiration and the clock."""
-        wheel = TimingWheel(tick_ms=1, wheel_size=20)
-        wheel.file([0], [10_000])
-        expiration = wheel.next_expiration_ms()
-        assert expiration == 8_000
-        wheel.advance(5_000)
-        assert wheel.next_expiration_ms() == expiration
-
-
-class TestTimingWheelTest:
-    """`TimingWheelTest`: tick 10, size 5, start 1000."""
-
-    @pytest.fixture
-    def wheel(self) -> TimingWheel:
-        """Make the wheel of the upstream class."""
-        return TimingWheel(tick_ms=10, wheel_size=5, start_ms=1_000)
-
-    def test_add_valid_task(self, wheel: TimingWheel) -> None:
-        """`testAddValidTask`: a task in the future is filed."""
-        wheel.file([0], [1_020])
-        assert (len(wheel), wheel.overdue, wheel.next_expiration_ms()) == (1, 0, 1_020)
-
-    def test_add_expired_task(self, wheel: TimingWheel) -> None:
-        """`testAddExpiredTask`: a task in the past is due at once."""
-        wheel.file([0], [999])
-        assert (wheel.overdue, wheel.next_expiration_ms()) == (1, 1_000)
-
-    def test_add_cancelled_task(self, wheel: TimingWheel) -> None:
-        """`testAddCancelledTask`: a cancelled task is not filed, and never fires."""
-        wheel.file([0], [1_020])
-        wheel.cancel([0])
-        assert (len(wheel), wheel.next_expiration_ms()) == (0, None)
-        assert wheel.advance(2_000).tolist() == []
-
-    def test_add_task_in_current_bucket(self, wheel: TimingWheel) -> None:
-        """`testAddTaskInCurrentBucket`: Kafka takes 1005 for expired at 1000; here it waits for the next tick."""
-        wheel.file([0], [1_005])
-        assert wheel.overdue == 0
-        assert [wheel.advance(clock_ms).tolist() for clock_ms in (1_000, 1_005, 1_009, 1_010)] == [[], [], [], [0]]
-
-    def test_advance_clock_within_tick(self, wheel: TimingWheel) -> None:
-        """`testAdvanceClockWithinTick`: within a tick nothing of the next one is due."""
-        wheel.file([0], [1_010])
-        assert wheel.advance(1_005).tolist() == []
-        wheel.check()
-
-    def test_advance_clock_to_next_tick(self, wheel: TimingWheel) -> None:
-        """`testAdvanceClockToNextTick`: at the next tick it is."""
-        wheel.file([0], [1_010])
-        assert wheel.advance(1_010).tolist() == [0]
-
-    def test_overflow_wheel_creation(self, wheel: TimingWheel) -> None:
-        """`testOverflowWheelCreation`: 1060 and 1061 are beyond the first level, and share the one above it."""
-        assert len(wheel.occupancy()) == 1
-        wheel.file([0], [1_060])
-        assert [level.entries for level in wheel.occupancy()] == [0, 1]
-        wheel.file([1], [1_061])
-        assert [level.entries for level in wheel.occupancy()] == [0, 2]
-
-    def test_advance_clock_with_overflow_wheel(self, wheel: TimingWheel) -> None:
-        """`testAdvanceClockWithOverflowWheel`: at 1060 the level above, of tick 50, counts from 1050."""
-        wheel.advance(1_060)
-        wheel.file([0, 1], [1_109, 1_300])
-        assert [(level.entries, level.tick_ms) for level in wheel.occupancy()] == [(0, 10), (1, 50), (1, 250)]
 
 
 @pytest.mark.parametrize(

@@ -34,23 +34,6 @@ def test_never_early_and_late_by_less_than_a_tick(
     assert deadline <= wheel.clock_ms < deadline + tick_ms
 
 
-@given(
-    deadlines=st.lists(st.integers(0, 100_000), min_size=1, max_size=50),
-    cuts=st.lists(st.integers(0, 110_000), max_size=30),
-    tick_ms=st.sampled_from([1, 7, 100, 1_000]),
-)
-def test_one_jump_equals_many_steps(deadlines: list[int], cuts: list[int], tick_ms: int) -> None:
-    """W4: a jump hands out what small steps do, and the steps together in the same order up to ticks."""
-    handles = range(len(deadlines))
-    jumping = TimingWheel(tick_ms=tick_ms, wheel_size=4)
-    jumping.file(handles, deadlines)
-    stepping = TimingWheel(tick_ms=tick_ms, wheel_size=4)
-    stepping.file(handles, deadlines)
-    fired = [handle for clock_ms in [*sorted(cuts), 110_000] for handle in stepping.advance(clock_ms).tolist()]
-    assert fired == jumping.advance(110_000).tolist()
-    assert (len(stepping), len(jumping)) == (0, 0)
-
-
 def test_a_heartbeat_moves_nothing_and_a_flush_moves_a_member_once() -> None:
     """W5: members who beat for an hour cost at most one move a flushed bucket, far fewer than their heartbeats."""
     members, session_ms, beat_ms = 500, 45_000, 3_000
@@ -91,16 +74,6 @@ def test_a_return_in_the_firing_slot_keeps_a_member() -> None:
     assert wheel.advance(1_000).tolist() == [0, 3, 4]
     wheel.check()
     assert wheel.deadlines()[:5].tolist() == [NEVER, NEVER, 46_000, NEVER, NEVER]
-
-
-def test_a_return_after_the_deadline_but_before_the_clock_moves_keeps_a_member() -> None:
-    """W8: an overdue handle that is re-armed before the next advance is alive; one that is cancelled is gone."""
-    wheel = TimingWheel(start_ms=5_000)
-    wheel.file([0, 1, 2], [4_000, 4_000, 4_000])
-    wheel.touch([1], [50_000])
-    wheel.cancel([2])
-    assert wheel.advance(5_000).tolist() == [0]
-    assert wheel.advance(50_000).tolist() == [1]
 
 
 @pytest.mark.parametrize("clock_ms", [5_000, 5_050, 5_099])
@@ -193,17 +166,6 @@ def test_a_clock_that_goes_back_is_ignored_and_counted() -> None:
     assert (wheel.clock_ms, wheel.stats.regressions, wheel.overdue) == (10_000, 1, 1)
 
 
-def test_of_a_handle_that_comes_twice_the_last_counts() -> None:
-    """A column with repetitions is the same as its rows one after the other, and is counted once."""
-    wheel = TimingWheel()
-    wheel.file([3, 3, 3], [1_000, 90_000, 2_000])
-    assert (len(wheel), wheel.deadline_of(3)) == (1, 2_000)
-    wheel.touch([3, 3], [500, 4_000])
-    wheel.check()
-    assert wheel.advance(3_999).tolist() == []
-    assert wheel.advance(4_000).tolist() == [3]
-
-
 def test_deadlines_are_shown_and_can_not_be_written() -> None:
     """The column is indexed by handle, `NEVER` where nothing is filed, and read-only."""
     wheel = TimingWheel()
@@ -212,16 +174,6 @@ def test_deadlines_are_shown_and_can_not_be_written() -> None:
     assert [wheel.deadline_of(handle) for handle in (-1, 0, 2, 10**6)] == [NEVER, NEVER, 700, NEVER]
     with pytest.raises(ValueError, match="read-only"):
         wheel.deadlines()[2] = 0
-
-
-def test_empty_columns_do_nothing() -> None:
-    """No handles, no effect, no error."""
-    wheel = TimingWheel()
-    wheel.file([], [])
-    wheel.touch([], [])
-    wheel.cancel([])
-    assert wheel.advance(10).tolist() == []
-    wheel.check()
 
 
 def test_touching_a_handle_that_is_not_filed_changes_nothing() -> None:
