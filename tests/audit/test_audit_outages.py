@@ -1,4 +1,4 @@
-"""An outage is not silence: the audit finds outages in the log, and starts sessions anew after them."""
+"""An outage is not silence: audit and engine find outages in the log, and start sessions anew after them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def _log(from_ms: int = FROM_MS, to_ms: int = TO_MS, *, run: str = RUN) -> Timed
 # What is an outage
 
 
-def test_a_gap_between_ticks_of_one_run_is_an_outage() -> None:
-    """The same run wrote just before and first after: nobody could write, so sessions start anew at the gap's end."""
+def test_p1_an_outage_is_no_silence() -> None:
+    """P1: one run wrote just before and first after: nobody could write, so sessions start anew at the gap's end."""
     assert gone(_log()) == RENEWED
     assert audited(_log()).outages == 1
 
@@ -70,6 +70,11 @@ def test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage(interval_ms: int) 
     quiet.beats("a", FROM_MS - 100)
     quiet.ticks(TO_MS, END_MS)
     assert gone(quiet) == NOT_RENEWED
+    alone = TimedLog()
+    alone.beats("a", FROM_MS - 100)
+    alone.tick(FROM_MS - 50, interval_ms=interval_ms)
+    alone.ticks(TO_MS, END_MS)
+    assert gone(alone) == RENEWED
 
 
 @pytest.mark.parametrize("config", [CONFIG, BOTH])
@@ -129,9 +134,7 @@ def test_the_tick_after_comes_within_ten_seconds(after_ms: int, outages: int) ->
 
 @pytest.mark.parametrize("config", [CONFIG, BOTH])
 @pytest.mark.parametrize(("before", "after"), [(True, True), (True, False), (False, True)])
-def test_p1_a_run_that_lived_through_a_gap_proves_it_whoever_ticks_between(
-    config: AuditConfig, *, before: bool, after: bool
-) -> None:
+def test_p1_an_outage_is_known_though_another_driver_ticks(config: AuditConfig, *, before: bool, after: bool) -> None:
     """P1: another driver, or a copied tick, last before the gap or first after it takes nothing from the evidence."""
     log = TimedLog()
     log.ticks(0, FROM_MS - INTERVAL_MS)

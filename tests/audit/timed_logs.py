@@ -1,14 +1,20 @@
-"""Logs with ticks, written by hand, and what an audit derives of them: due verdicts that nobody wrote are missed."""
+"""Logs with ticks, written by hand, and what an audit derives of them: due verdicts that nobody wrote are missed.
+
+A shard reads the logs of one partition, too, and must expire the same members.
+"""
 
 from __future__ import annotations
 
 import json
 from typing import NamedTuple
 
+from heartwheel.engine.rules.config import CoordinatorConfig
+from heartwheel.engine.shard import Shard, ShardLimits
 from heartwheel.proof.audit import Audit, AuditConfig, FindingKind, Report, in_log_order
 from heartwheel.proof.audit.partitions import home_of
-from heartwheel.proof.testing import LogBuilder, ProducedRecord
+from heartwheel.proof.testing import LogBuilder, ProducedRecord, read_records
 from heartwheel.wire.events import Event
+from heartwheel.wire.tick import read_tick
 
 T0 = 1_795_239_789_000
 RUN = "00000000000000a1"
@@ -93,7 +99,19 @@ def gone(log: TimedLog, config: AuditConfig = CONFIG) -> list[Gone]:
     """List who must be expired by a log, in the order of time."""
     report = audited(log, config)
     missed = [one for one in report.findings if one.kind is FindingKind.MISSED and one.detail.startswith("expired")]
-    return sorted((Gone(one.member_id, (one.time_ms or 0) - T0) for one in missed), key=lambda one: one.at_ms)
+    found = sorted((Gone(one.member_id, (one.time_ms or 0) - T0) for one in missed), key=lambda one: one.at_ms)
+    if not any(record.partition for record in log.records):
+        assert sorted(_expired_by_a_shard(log, config)) == sorted(found)
+    return found
+
+
+def _expired_by_a_shard(log: TimedLog, config: AuditConfig) -> list[Gone]:
+    """Return whom the engine expires; unless the audit knows the job's runs, the engine knows every run of the log."""
+    ticks = [tick for record in log.records if (tick := read_tick(record.value)) is not None]
+    rules = CoordinatorConfig(group_min_session_timeout_ms=1, empty_group_retention_ms=config.empty_group_retention_ms)
+    shard = Shard(coordinator=rules, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
+    outcome = shard.apply(*read_records(log.records, runs=config.runs or sorted({tick.run for tick in ticks})))
+    return [Gone(each.member_id, each.time_ms - T0) for each in outcome.verdicts if each.expiry_reason]
 
 
 def group_at(home: int, *, partitions: int, before: tuple[int, int] | None = None) -> str:

@@ -376,7 +376,7 @@ MUTANTS: Final = (
         "((alive[after.run], after) for after in gap.ticks_after if after.run in alive)",
         "((before, after) for before in alive.values() for after in gap.ticks_after)",
         "P5",
-        f"{_SHARD_TIME}::test_p5_a_restart_is_no_outage",
+        f"{_AUDIT_OUTAGES}::test_p5_another_run_after_the_gap_renews_nothing",
     ),
     Mutant(
         "only the first tick after a gap tells what it was",
@@ -384,7 +384,7 @@ MUTANTS: Final = (
         "for after in gap.ticks_after if",
         "for after in gap.ticks_after[:1] if",
         "P1",
-        f"{_SHARD_TIME}::test_p1_an_outage_is_known_though_another_driver_ticks[after]",
+        f"{_AUDIT_OUTAGES}::test_p1_an_outage_is_known_though_another_driver_ticks",
     ),
     Mutant(
         "only the last tick before a gap tells who was alive",
@@ -392,7 +392,7 @@ MUTANTS: Final = (
         "        for tick in gap.ticks_before\n",
         "        for tick in gap.ticks_before[-1:]\n",
         "P1",
-        f"{_SHARD_TIME}::test_p1_an_outage_is_known_though_another_driver_ticks[before]",
+        f"{_AUDIT_OUTAGES}::test_p1_an_outage_is_known_though_another_driver_ticks",
     ),
     Mutant(
         "an outage is told before a gap in front of it is decided",
@@ -480,7 +480,7 @@ MUTANTS: Final = (
         "2 * (gap.last_append_ms - tick.append_ms) <= outage_min_ms",
         "gap.last_append_ms - tick.append_ms <= 2",
         "P1",
-        f"{_SHARD_TIME}::test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage[False-0]",
+        f"{_AUDIT_OUTAGES}::test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage[0]",
     ),
     Mutant(
         "ticks of anybody are evidence",
@@ -488,7 +488,7 @@ MUTANTS: Final = (
         "            if tick.run in self._runs\n",
         "            if tick.run\n",
         "P5",
-        f"{_SHARD_TIME}::test_a_forged_tick_renews_nothing_and_hides_nothing",
+        f"{_AUDIT_OUTAGES}::test_ticks_of_unknown_runs_prove_nothing",
     ),
     Mutant(
         "what had ended before an outage is renewed too",
@@ -664,7 +664,7 @@ MUTANTS: Final = (
         "    loaded.machine.rewind_to_load(at_ms)\n",
         "",
         "P2",
-        "tests/shard/test_feeds.py::test_new_coordinator_ends_the_sessions_that_it_gave",
+        "tests/audit/test_audit_feeds.py::test_new_coordinator_ends_the_sessions_that_it_gave",
     ),
     Mutant(
         "members of a broker that is gone for good run out before another one loads their group",
@@ -672,7 +672,7 @@ MUTANTS: Final = (
         "        if known_ms < at_ms:\n",
         "        if False:\n",
         "P1",
-        "tests/shard/test_feeds.py::test_broker_that_is_gone_for_good_leaves_nobody_behind",
+        "tests/audit/test_audit_feeds.py::test_broker_that_is_gone_for_good_leaves_nobody_behind",
     ),
     Mutant(
         "a broker that lets a group go stops the timers that another one has started",
@@ -680,7 +680,7 @@ MUTANTS: Final = (
         "        return goes_on\n",
         "        return True\n",
         "P2",
-        "tests/shard/test_feeds.py::test_old_coordinator_may_let_go_after_the_new_one_has_loaded",
+        "tests/audit/test_audit_feeds.py::test_old_coordinator_may_let_go_after_the_new_one_has_loaded",
     ),
     Mutant(
         "a feed that is new is not waited for",

@@ -25,7 +25,7 @@ from heartwheel.wire.events import Event, EventType, Protocol, RejectCause
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.relayed import AHEAD_MS_MAX, HELD_MAX, FeedWatermark, encode_mark
 from heartwheel.wire.verdicts import Kind, Verdict
-from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
+from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import SEEDS, T0
 
 RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
@@ -88,21 +88,6 @@ def test_growth_of_the_topic_means_nothing_to_a_feed(group: str) -> None:
     assert _expired(log) == [("a", T0 + 2_000 + SESSION_MS)]
 
 
-def test_feed_that_comes_back_says_all_that_it_heard() -> None:
-    """A feed that stood still for long passes on late what happened in time, and nobody is expired by that."""
-    log = LogBuilder()
-    log.relay(T0, _beat(), T0)
-    log.mark(T0, T0)
-    late_ms = T0 + 10 * SESSION_MS
-    log.tick(late_ms)
-    for second in range(0, 60, 3):
-        log.relay(late_ms, _beat(), T0 + second * 1_000)
-    log.mark(late_ms, late_ms)
-    assert _expired(log) == []
-    log.mark(late_ms + 3_000, late_ms + 3_000)
-    assert _expired(log) == [("a", T0 + 57_000 + SESSION_MS)]
-
-
 def test_what_a_feed_missed_is_no_silence() -> None:
     """After a gap in what a feed passed on every session is whole again; who had run out before it is expired."""
     log = LogBuilder()
@@ -141,19 +126,6 @@ def test_gap_expires_nobody_who_was_held_back() -> None:
     assert _expired(log) == []
 
 
-def test_held_group_waits_and_no_other_does() -> None:
-    """A group that a mark holds back stands still at its own time until a later mark lets it go."""
-    log = LogBuilder()
-    for group in ("held", "free"):
-        log.relay(T0, _beat(group, group), T0)
-    end_ms = T0 + 2 * SESSION_MS
-    log.mark(end_ms, end_ms, held={"held": T0 + 100})
-    assert _expired(log) == [("free", T0 + SESSION_MS)]
-    log.relay(end_ms, _beat("held", "held"), T0 + 3_000)  # it was parked, and is heard of now
-    log.mark(end_ms, end_ms)
-    assert _expired(log) == [("free", T0 + SESSION_MS), ("held", T0 + 3_000 + SESSION_MS)]
-
-
 def test_untrusted_feed_is_rejected() -> None:
     """Times of a feed that the job is not set to trust are never believed; its events are kept as rejects."""
     log = LogBuilder()
@@ -164,14 +136,6 @@ def test_untrusted_feed_is_rejected() -> None:
     rows = Packer("t", 1, feeds=("tap",)).pack(frame_of(log.records), ReadingsBuilder((), OUTAGE_MIN_MS))
     (rejects,) = [msgspec.json.decode(data, type=list[Reject]) for _, kind, data in rows if kind is PayloadKind.REJECTS]
     assert [reject.cause for reject in rejects] == [RejectCause.UNTRUSTED_FEED]
-
-
-def test_time_that_is_far_ahead_is_not_believed() -> None:
-    """A mark from the far future moves its groups by no more than a clock may be off."""
-    log = LogBuilder()
-    log.relay(T0, _beat(session_ms=600_000), T0)
-    log.mark(T0, T0 + 10**9)
-    assert _expired(log) == []
 
 
 @pytest.mark.parametrize(
@@ -192,21 +156,6 @@ def test_p6_a_mark_that_holds_back_what_cannot_be_is_refused_by_name(held: dict[
     assert read_feed_mark(encode_mark(FeedWatermark("tap", T0, T0, held))) is None
 
 
-def test_group_that_moves_between_brokers_waits_for_both() -> None:
-    """A group that two feeds have goes by the one that is behind, and after a while without its marks by the other."""
-    log = LogBuilder()
-    log.relay(T0, _beat(), T0, feed="one")
-    log.mark(T0, T0, feed="one")
-    log.relay(T0 + 5_000, _beat(), T0 + 5_000, feed="two")
-    log.mark(T0 + 30_000, T0 + 30_000, feed="two")
-    feeds = ("one", "two")
-    assert _expired(log, feeds) == []
-    log.mark(T0 + FEED_CLOSED_MS, T0 + 30_000, feed="two")
-    assert _expired(log, feeds) == []
-    log.mark(T0 + FEED_CLOSED_MS + 1, T0 + 30_000, feed="two")
-    assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
-
-
 def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
     """What a feed passes on before its first mark keeps members alive: the other feed's marks expire nobody before."""
     log = LogBuilder()
@@ -222,16 +171,6 @@ def test_group_that_moves_to_a_new_feed_waits_for_its_first_mark() -> None:
     assert _expired(log, feeds) == []
     log.mark(T0 + 12_200, T0 + 11_500, feed="two")
     assert _expired(log, feeds) == [("a", T0 + 5_000 + SESSION_MS)]
-
-
-@pytest.mark.parametrize("back_first", [False, True])
-def test_new_coordinator_ends_the_sessions_that_it_gave(*, back_first: bool) -> None:
-    """A broker dies and comes back: whom the other one has loaded meanwhile goes by its load, not by the gap's end."""
-    log = broker_that_comes_back(back_first=back_first)
-    for cut in range(len(log.records)):
-        verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
-        expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
-        assert expired == [("dead", T0 + LOADED_MS + SESSION_MS)], cut
 
 
 def test_load_in_what_its_own_feed_missed_shortens_nothing() -> None:
@@ -275,45 +214,6 @@ def test_group_without_members_is_forgotten_together_with_its_feeds() -> None:
     verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
     expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
     assert expired == [("a", T0 + 1_000 + SESSION_MS)]
-
-
-def test_broker_that_is_gone_for_good_leaves_nobody_behind() -> None:
-    """Another broker loads the group later than its sessions are long: they are whole again, as Kafka's are.
-
-    Who had run out before the first broker was heard of last was expired by it.
-    """
-    log, loaded_ms = LogBuilder(), T0 + 9_000
-    for member, at_ms in (("early", T0 - SESSION_MS), ("dead", T0), ("alive", T0)):
-        log.relay(T0, _beat(member), at_ms, feed="one")
-    for feed in ("one", "two"):
-        log.mark(T0 + 100, T0 + 100, feed=feed)
-    log.relay(loaded_ms, Event(group_id="g", type=EventType.LOAD), loaded_ms, feed="two")
-    for at_ms in range(T0 + 10_000, T0 + FEED_CLOSED_MS + 20_000, 5_000):
-        log.relay(at_ms, _beat("alive"), at_ms, feed="two")
-        log.mark(at_ms, at_ms + 1, feed="two")
-    for cut in range(len(log.records)):
-        verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
-        expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
-        assert expired == [("early", T0), ("dead", loaded_ms + SESSION_MS)], cut
-
-
-def test_old_coordinator_may_let_go_after_the_new_one_has_loaded() -> None:
-    """An unload that is logged a little after the load elsewhere stops no timer; one before it does, until the load."""
-    for unloaded_ms in (T0 + 990, T0 + 1_012):
-        log = LogBuilder()
-        for member in ("dead", "alive"):
-            log.relay(T0, _beat(member), T0, feed="one")
-        log.mark(T0, T0, feed="two")
-        log.relay(T0 + 2_000, Event(group_id="g", type=EventType.UNLOAD), unloaded_ms, feed="one")
-        log.relay(T0 + 2_000, Event(group_id="g", type=EventType.LOAD), T0 + 1_000, feed="two")
-        for at_ms in range(T0 + 1_500, T0 + 8_000, 1_000):
-            log.relay(T0 + 8_000, _beat("alive"), at_ms, feed="two")
-        for feed in ("one", "two"):
-            log.mark(T0 + 8_000, T0 + 8_000, feed=feed)
-        for cut in range(len(log.records)):
-            verdicts, _ = _run([log.records[:cut], log.records[cut:]], ("one", "two"))
-            expired = [(v.member_id, v.time_ms) for v in verdicts if v.kind is Kind.MEMBER_EXPIRED]
-            assert expired == [("dead", T0 + 1_000 + SESSION_MS)], (unloaded_ms, cut)
 
 
 def test_group_that_moves_on_forgets_brokers_that_it_has_left() -> None:

@@ -177,32 +177,19 @@ def test_p3_outages_renew_the_same_sessions_of_groups_in_two_partitions_however_
         assert by_group(_run(log, _batches(dice, log), config, former=(1,))) == by_group(expected), seed
 
 
-def _living(*, until_ms: int, pause: tuple[int, int], runs: tuple[str, str] = (RUN, RUN)) -> LogBuilder:
+def _living(*, until_ms: int, pause: tuple[int, int]) -> LogBuilder:
     """Write a log of members that beat every second, and of ticks, nothing of which is written during a pause."""
     log = LogBuilder()
     for t in range(0, until_ms, 100):
         if pause[0] <= t < pause[1]:
             continue
         if t % 200 == 0:
-            log.tick(T0 + t, run=runs[0] if t < pause[0] else runs[1])
+            log.tick(T0 + t)
         if t % 1_000 == 500 and t < until_ms:
             log.beat(T0 + t, "orders", "alive", session_timeout_ms=8_000)
             if t < pause[0]:
                 log.beat(T0 + t, "orders", "dead", session_timeout_ms=8_000)
     return log
-
-
-def _expired(log: LogBuilder, runs: tuple[str, ...] = (RUN,)) -> list[tuple[str | None, int]]:
-    shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
-    outcome = shard.apply(*read_records(log.records, runs=runs))
-    return [(verdict.member_id, verdict.time_ms - T0) for verdict in outcome.verdicts if verdict.expiry_reason]
-
-
-def test_p1_an_outage_is_no_silence() -> None:
-    """P1: nobody could write for 20 s: who beats on is not expired, and who died in it is, one session later."""
-    log = _living(until_ms=60_000, pause=(20_000, 40_000))
-    assert outages_of(log.records) == [(T0 + 19_800, T0 + 40_000)]
-    assert _expired(log) == [("dead", 48_000)]
 
 
 def test_an_expiry_says_that_an_outage_put_it_off() -> None:
@@ -221,72 +208,6 @@ def test_an_expiry_says_that_an_outage_put_it_off() -> None:
     expired = [each for each in verdicts if each.expiry_reason]
     assert [(each.member_id, each.time_ms - T0) for each in expired] == [("dead", 48_000), ("alive", 49_500)]
     assert [each.renewed_ms for each in expired] == [T0 + 40_000, None]
-
-
-def test_p5_a_restart_is_no_outage() -> None:
-    """P5: the next tick is of another run, so the job was away, not Kafka: the deadlines stay as they were."""
-    log = _living(until_ms=60_000, pause=(20_000, 40_000), runs=(RUN, "next"))
-    assert _expired(log, (RUN, "next")) == [("alive", 27_500), ("dead", 27_500)]
-
-
-@pytest.mark.parametrize("other", ["before and after", "after", "before"])
-def test_p1_an_outage_is_known_though_another_driver_ticks(other: str) -> None:
-    """P1: whoever else ticks between, it is evidence enough that one run ticked just before and soon after the gap."""
-    log, runs = LogBuilder(), (RUN, "older")
-    for record in _living(until_ms=60_000, pause=(20_000, 40_000)).records:
-        if record.append_ms == T0 + 40_000 and "after" in other:
-            log.tick(record.append_ms, run="older")
-        log.add(record.append_ms, record.value)
-        if record.append_ms == T0 + 19_800 and "before" in other:
-            log.tick(record.append_ms, run="older")
-    assert _expired(log, runs) == [("dead", 48_000)]
-    assert _expired(log, (RUN,)) == [("dead", 48_000)]
-
-
-def test_p5_two_drivers_that_each_live_on_one_side_of_a_gap_are_no_evidence() -> None:
-    """P5: one run ended at the gap, another began after it, a third ticked long before: nobody lived through it."""
-    log = LogBuilder()
-    for record in _living(until_ms=60_000, pause=(20_000, 40_000), runs=(RUN, "next")).records:
-        if record.append_ms == T0 + 18_000:
-            log.tick(record.append_ms, run="third")
-        if record.append_ms == T0 + 40_200:
-            log.tick(record.append_ms, run="third")
-        log.add(record.append_ms, record.value)
-    assert _expired(log, (RUN, "next", "third")) == [("alive", 27_500), ("dead", 27_500)]
-
-
-def test_a_forged_tick_renews_nothing_and_hides_nothing() -> None:
-    """Ticks of a run that the checkpoint does not know are no evidence, neither for an outage nor against one."""
-    forged = _living(until_ms=60_000, pause=(20_000, 40_000), runs=("forged", "forged"))
-    assert _expired(forged) == [("alive", 27_500), ("dead", 27_500)]
-    real = _living(until_ms=60_000, pause=(20_000, 40_000))
-    first = next(i for i, record in enumerate(real.records) if record.append_ms == T0 + 40_000)
-    mixed = LogBuilder()
-    for i, record in enumerate(real.records):
-        if i == first:
-            mixed.tick(record.append_ms, run="forged")
-        mixed.add(record.append_ms, record.value)
-    assert _expired(mixed) == [("dead", 48_000)]
-
-
-@pytest.mark.parametrize("interval_ms", [0, 1, 2**53 - 1])
-@pytest.mark.parametrize("first", [False, True])
-def test_p1_a_forged_tick_of_the_jobs_own_run_hides_no_outage(*, first: bool, interval_ms: int) -> None:
-    """P1: whatever interval a copied tick names, as the last one before the gap, or as the only one of its run."""
-    log, living = LogBuilder(), _living(until_ms=60_000, pause=(20_000, 40_000)).records
-    before = [record for record in living if record.append_ms < T0 + 20_000]
-    for record in before:
-        if not first or read_tick(record.value) is None:
-            log.add(record.append_ms, record.value)
-    log.tick(T0 + 19_850, interval_ms=interval_ms)
-    forged = len(log.records)
-    log.beat(T0 + 19_900, "orders", "alive", session_timeout_ms=8_000)
-    for record in living[len(before) :]:
-        log.add(record.append_ms, record.value)
-    for cuts in ([], [forged - 1], [forged]):
-        verdicts = run_shard(log, clock_ms=T0 + 60_000, cuts=cuts, config=SLOW)
-        expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
-        assert expired == [("dead", 48_000)], cuts
 
 
 @pytest.mark.parametrize(("behind_ms", "expired"), [(1_000, []), (10_000, [("alive", 27_980)])])
@@ -330,14 +251,6 @@ def _tick_at(t_ms: int) -> LogBuilder:
     log = LogBuilder()
     log.tick(T0 + t_ms)
     return log
-
-
-def test_a_gap_that_no_tick_ends_is_decided_in_bounded_time() -> None:
-    """Ten seconds of records without a tick after a gap say that the ticker was gone: nothing is renewed."""
-    log = _living(until_ms=20_000, pause=(20_000, 20_000))
-    for t in range(24_500, 36_000, 500):
-        log.beat(T0 + t, "orders", "alive", session_timeout_ms=8_000)
-    assert _expired(log) == [("dead", 27_500)]
 
 
 def test_a_partition_without_time_holds_its_own_groups_only() -> None:
