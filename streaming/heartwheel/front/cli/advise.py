@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.base.plain import plain, plain_json
-from heartwheel.front.cli.console import AsJson
+from heartwheel.base.plain import plain
+from heartwheel.front.cli.console import AsJson, print_json_line
 from heartwheel.front.cli.options import HistoryFlag, LogFiles
 
 
@@ -52,10 +52,8 @@ def advise(
         raise missing
     groups = advice.groups()
     if json:
-        import msgspec
-
         for each in groups:
-            typer.echo(plain_json(msgspec.json.encode(each).decode()))
+            print_json_line(each)
         return
     for each in groups:
         typer.secho(plain(each.group_id), bold=True)

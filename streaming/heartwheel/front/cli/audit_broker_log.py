@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.front.cli.console import plain_table, print_json, stderr, stdout
+from heartwheel.front.cli.console import figures_table, plain_table, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from heartwheel.proof.audit.match.broker_log import BrokerReport
@@ -155,18 +155,14 @@ def _values(settings: Settings, topic: str, file: Path | None) -> Iterable[bytes
 def _show(report: BrokerReport, *, examples: int, as_json: bool) -> None:
     from msgspec import to_builtins
 
-    from heartwheel.base.plain import plain
     from heartwheel.proof.audit.match.pairs import PairOutcome
 
     if as_json:
         print_json(to_builtins(report))
         return
-    figures = plain_table("compared", "")
-    figures.columns[1].justify = "right"
-    for name, number in report.counts.items():
-        figures.add_row(name.replace("_", " "), str(number))
-    figures.add_row("of groups that the engine does not know", str(report.other_groups))
-    stdout().print(figures, markup=False)
+    figures = {name.replace("_", " "): number for name, number in report.counts.items()}
+    figures["of groups that the engine does not know"] = report.other_groups
+    stdout().print(figures_table("compared", figures, justify="right"))
     agree = [row for row in report.rows if row.held is PairOutcome.AGREE][:examples]
     shown = [row for row in report.rows if row.held is not PairOutcome.AGREE] + agree
     if shown:
@@ -175,19 +171,19 @@ def _show(report: BrokerReport, *, examples: int, as_json: bool) -> None:
         for row in shown:
             table.add_row(
                 row.held.replace("_", " "),
-                plain(row.group_id),
-                plain(row.member_id),
+                row.group_id,
+                row.member_id,
                 _side(row.here, row.here_ms),
                 _side(row.there, row.there_ms),
                 "" if row.apart_ms is None else f"{row.apart_ms:+}",
                 row.evidence or "",
             )
-        stdout().print(table, markup=False)
+        stdout().print(table)
     words = f"from {_clock(report.from_ms)} to {_clock(report.to_ms)}, which both cover"
-    stderr().print(f"{words}; times within {report.tolerance_ms} ms agree", markup=False)
+    stderr().print(f"{words}; times within {report.tolerance_ms} ms agree")
     if report.unsettled:
         words = "not compared, because the other side may have them before or after this time"
-        stderr().print(f"{report.unsettled} near an end {words}", markup=False)
+        stderr().print(f"{report.unsettled} near an end {words}")
 
 
 def _side(name: str | None, at_ms: int | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from heartwheel.base.phrases import count
-from heartwheel.front.cli.console import plain_table, print_json, stderr, stdout
+from heartwheel.front.cli.console import figures_table, plain_table, print_json, stderr, stdout
 
 if TYPE_CHECKING:
     from heartwheel.proof.audit import Report
@@ -34,34 +34,28 @@ def show_report(report: Report, *, as_json: bool) -> None:
         return
     from heartwheel.proof.audit.findings import MEANINGS
 
-    figures = plain_table("judged", "")
-    figures.columns[1].justify = "right"
-    for name in _FIGURES:
-        figures.add_row(name, str(getattr(report, name)))
-    stdout().print(figures, markup=False)
+    stdout().print(figures_table("judged", {name: getattr(report, name) for name in _FIGURES}, justify="right"))
     if report.faults:
         stdout().print()
         faults = plain_table("faults", "", "")
         for kind, count in report.faults.items():
             faults.add_row(kind.value, str(count), MEANINGS[kind])
-        stdout().print(faults, markup=False)
+        stdout().print(faults)
         stdout().print()
         found = plain_table("finding", "where", "group", "member", "time_ms", "what")
         for one in report.findings:
             about = (one.group_id or "", one.member_id or "", str(one.time_ms or ""))
             found.add_row(one.kind.value, one.place(), *about, one.detail)
-        stdout().print(found, markup=False)
+        stdout().print(found)
     _warn(report)
 
 
 def _warn(report: Report) -> None:
     if report.unread:
         words = f"{count(report.unread, 'record')} not read, too large to unpack; the job's report on them is trusted"
-        stderr().print(words, markup=False)
+        stderr().print(words)
     if report.skipped:
-        stderr().print(
-            f"{count(report.skipped, 'record')} left out, because heartwheel skip told the job to", markup=False
-        )
+        stderr().print(f"{count(report.skipped, 'record')} left out, because heartwheel skip told the job to")
     if report.ok:
         nothing = "nothing was derived" if not report.derived else "everything that was written is what the log says"
-        stderr().print(f"clean: {nothing}", markup=False)
+        stderr().print(f"clean: {nothing}")

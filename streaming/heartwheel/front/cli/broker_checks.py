@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from heartwheel.front.cli.assumption_checks import rate_acks, rate_skew, shortest_session_ms
-from heartwheel.front.cli.checks import DoctorCheck, Status, failed
+from heartwheel.front.cli.checks import DoctorCheck, Status, asked, failed
 from heartwheel.front.cli.growth_check import check_growth
 from heartwheel.front.cli.tap_checks import REQUEST_LOG, check_request_logs
 from heartwheel.front.cli.topic_specs import topic_specs
@@ -72,11 +72,11 @@ def _check_topics(settings: Settings, report: TopicsReport) -> Iterator[DoctorCh
     if wrong or report.missing:
         yield from (DoctorCheck(name, Status.SKIPPED, "needs the topics") for name in _OF_TOPICS)
     else:
-        yield _check_times(settings)
+        yield asked("append times", lambda: _check_times(settings))
         yield from _check_durability(settings)
-        yield check_growth(settings, settings.kafka.topics.heartbeats)
+        yield asked("growth", lambda: check_growth(settings, settings.kafka.topics.heartbeats))
         yield from _check_ticks(settings)
-        yield _check_clock(settings)
+        yield asked("clock", lambda: _check_clock(settings))
 
 
 def unbounded(found: Difference) -> str:
@@ -94,14 +94,10 @@ def bound_it(found: Difference) -> str:
 
 def _check_times(settings: Settings) -> DoctorCheck:
     """Check the first and the last record of each partition: a new checkpoint reads the first, the job the last."""
-    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
     from heartwheel.kafka.ends import find_untimed
 
     kafka, name = settings.kafka, "append times"
-    try:
-        found = find_untimed(kafka.bootstrap_servers, kafka.topics.heartbeats, properties=kafka.client)
-    except (KafkaUnreachableError, KafkaRefusedError) as error:
-        return failed(name, error)
+    found = find_untimed(kafka.bootstrap_servers, kafka.topics.heartbeats, properties=kafka.client)
     hint = "docs/troubleshooting.md#wrong-timestamp-type"
     if found.end:
         where = f"the newest record of partition {_named(found.end)} carries its producer's time"
@@ -206,14 +202,10 @@ def _hint(reason: str, topic: str) -> str:
 
 
 def _check_clock(settings: Settings) -> DoctorCheck:
-    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
     from heartwheel.kafka.clock import broker_clock_offset_ms
 
     kafka = settings.kafka
-    try:
-        measured = broker_clock_offset_ms(kafka.bootstrap_servers, kafka.topics.status, properties=kafka.client)
-    except (KafkaUnreachableError, KafkaRefusedError) as error:
-        return failed("clock", error)
+    measured = broker_clock_offset_ms(kafka.bootstrap_servers, kafka.topics.status, properties=kafka.client)
     return rate_clock(measured.offset_ms, measured.error_ms)
 
 

@@ -6,7 +6,7 @@ import enum
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -41,6 +41,16 @@ class DoctorCheck(NamedTuple):
 def failed(name: str, error: HeartwheelError, status: Status = Status.BAD) -> DoctorCheck:
     """Return a check for an error that is written for people."""
     return DoctorCheck(name, status, str(error), error.hint or "")
+
+
+def asked(name: str, ask: Callable[[], DoctorCheck]) -> DoctorCheck:
+    """Return a check that asks Kafka; if no answer comes, or a refusal, that is its result."""
+    from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
+
+    try:
+        return ask()
+    except (KafkaUnreachableError, KafkaRefusedError) as error:
+        return failed(name, error)
 
 
 def check_job(settings: Settings) -> Iterator[DoctorCheck]:

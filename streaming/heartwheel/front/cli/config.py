@@ -35,7 +35,7 @@ def config(*, config: ConfigFile = None, set_: SetFlags = None, json: AsJson = F
     table = plain_table("setting", "value", "from")
     for path, value in sorted(values.items(), key=lambda item: item[0].split(".")[0]):
         table.add_row(path, shown("", value), str(loaded.origin[path]))
-    stdout().print(table, markup=False)
+    stdout().print(table)
 
 
 def _masked(path: str, value: Any) -> Any:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -134,11 +134,35 @@ def print_json(value: object) -> None:
     typer.echo(plain_json(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
+def print_json_line(value: object) -> None:
+    """Print a value, which may be a struct, as JSON on one line."""
+    import msgspec
+
+    typer.echo(plain_json(msgspec.json.encode(value).decode()))
+
+
 def plain_table(*headings: str) -> Table:
     """Return a table that is readable without colour and without a box."""
     table = PlainTable(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         table.add_column(heading, overflow="fold")
+    return table
+
+
+def figures_table(
+    heading: str, rows: Mapping[str, object], figures: str = "", *, justify: JustifyMethod = "left"
+) -> Table:
+    """Return a table of names and figures.
+
+    Args:
+        heading: of the names.
+        figures: the heading of the figures.
+        justify: how the figures are placed in their column.
+    """
+    table = plain_table(heading, figures)
+    table.columns[1].justify = justify
+    for name, figure in rows.items():
+        table.add_row(name, str(figure))
     return table
 
 

@@ -62,7 +62,7 @@ def dashboard(
     stopping = threading.Event()
     with stopped_by_signals(stopping.set), Dashboard(settings) as shown:
         stdout().print(Text(shown.url, style="bold cyan"))
-        stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
+        stderr().print(f"following {settings.kafka.bootstrap_servers}; Ctrl-C ends it")
         warn(settings.dashboard)
         if open_:
             typer.launch(shown.url)
@@ -79,7 +79,7 @@ def log_access(wanted: DashboardSettings) -> None:
 def warn(wanted: DashboardSettings) -> None:
     """Print warnings about a dashboard that others can reach."""
     for line in _warnings(wanted):
-        stderr().print(line, markup=False)
+        stderr().print(line)
 
 
 def _warnings(wanted: DashboardSettings) -> list[str]:

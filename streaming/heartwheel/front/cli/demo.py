@@ -13,7 +13,7 @@ import typer
 
 from heartwheel.base.plain import plain
 from heartwheel.front.cli.audit import audit_config
-from heartwheel.front.cli.console import ConfigFile, SetFlags, load, plain_table, stderr, stdout
+from heartwheel.front.cli.console import ConfigFile, SetFlags, figures_table, load, stderr, stdout
 from heartwheel.front.cli.demo_place import check_port, dashboard_of, demo_gateway, placed
 from heartwheel.front.cli.demo_real import REAL_DEFAULTS, run_real, show_real
 from heartwheel.front.cli.demo_screen import DemoScreen
@@ -226,12 +226,9 @@ def _show(report: Mapping[str, Any], place: DemoFolder) -> None:
         rows["killed, and not in the log"] = f"{report['unread']:,}"
     if report["fed"]["unknown"]:
         rows["heartbeats of unknown fate"] = f"{report['fed']['unknown']:,}, as the broker did not answer in time"
-    table = plain_table("judged by the log", "")
-    for name, value in rows.items():
-        table.add_row(name, value)
-    stdout().print(table, markup=False)
+    stdout().print(figures_table("judged by the log", rows))
     verdict = "no member was expired wrongly, none was missed" if report["ok"] else "something is wrong, see above"
-    stderr().print(f"{verdict}; next: heartwheel inspect --checkpoint {_shown(place.checkpoint)}", markup=False)
+    stderr().print(f"{verdict}; next: heartwheel inspect --checkpoint {_shown(place.checkpoint)}")
     for one in report["findings"][:_FINDINGS_SHOWN]:
         who = " of ".join(each for each in (one["member_id"], one["group_id"]) if each)
         stderr().print(plain(f"{one['kind']}: {who}, {one['time_ms']} {one['detail']}"))

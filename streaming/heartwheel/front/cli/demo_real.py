@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from heartwheel.base.plain import plain
 from heartwheel.base.wall_clock import wall_ms
-from heartwheel.front.cli.console import plain_table, stderr, stdout
+from heartwheel.front.cli.console import figures_table, stderr, stdout
 from heartwheel.front.cli.demo_place import dashboard_of, placed
 from heartwheel.front.cli.demo_screen import DemoScreen
 from heartwheel.front.cli.progress import phase
@@ -130,13 +130,10 @@ def show_real(report: Mapping[str, Any]) -> None:
     }
     for reason, count in report["by_reason"].items():
         rows[f"  {reason.replace('_', ' ')}"] = f"{count:,}"
-    table = plain_table("removed from a group, as named by", "")
-    for name, value in rows.items():
-        table.add_row(name, value)
-    stdout().print(table, markup=False)
+    stdout().print(figures_table("removed from a group, as named by", rows))
     for removal in report["differ"]:
         who = f"{removal['member_id']} of {removal['group_id']}"
         sides = f"Kafka {removal['kafka']} {removal['kafka_ms']}, heartwheel {removal['heartwheel']}"
-        stderr().print(plain(f"{who}: {sides} {removal['deadline_ms']}"), markup=False)
+        stderr().print(plain(f"{who}: {sides} {removal['deadline_ms']}"))
     verdict = "heartwheel and Kafka's coordinator named the same" if report["ok"] else "they differ, see above"
-    stderr().print(verdict, markup=False)
+    stderr().print(verdict)

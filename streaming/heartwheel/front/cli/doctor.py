@@ -59,7 +59,7 @@ def doctor(
         for check in checks:
             found = check.detail + (f"\nhint: {check.hint}" if check.hint else "")
             table.add_row(check.name, check.status, Text(found))
-        stdout().print(table, markup=False)
+        stdout().print(table)
         counts = Counter(check.status for check in checks)
         stderr().print(", ".join(f"{count} {status}" for status, count in counts.items()))
     if any(check.status is Status.BAD for check in checks):

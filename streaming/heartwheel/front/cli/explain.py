@@ -15,7 +15,7 @@ import typer
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli.audit_broker_log import parsed_zone
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr
-from heartwheel.front.cli.explain_answers import show_sums
+from heartwheel.front.cli.explain_answers import show_answers, show_summary
 from heartwheel.front.cli.explain_output import (
     causes_of,
     check_found,
@@ -24,9 +24,18 @@ from heartwheel.front.cli.explain_output import (
     say_zone,
     show_unknown,
 )
-from heartwheel.front.cli.explain_page import page_settings, show_page
+from heartwheel.front.cli.explain_page import show_page
 from heartwheel.front.cli.extras import require
-from heartwheel.front.cli.options import AllowHostFlag, CausesFlag, HistoryFlag, HostFlag, LogFiles, PortFlag, ZoneFlag
+from heartwheel.front.cli.options import (
+    AllowHostFlag,
+    CausesFlag,
+    HistoryFlag,
+    HostFlag,
+    LogFiles,
+    PortFlag,
+    ZoneFlag,
+    listening,
+)
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.local_zone import LocalZone
@@ -124,12 +133,11 @@ def explain(
     wanted = Wanted(group or (), member or (), *_period(since, until, zone))
     known = causes_of(causes, zone, lambda: load(config, set_).settings.watch)
     source = LogSource(files or [], history, sys.stdin.buffer, zone, known)
-    _check_source(source, follow=follow, unknown=unknown)
+    _check_words(source, follow=follow, unknown=unknown, page=page, json=json)
     if page:
-        _refuse(json=json)
         require("page", "heartwheel explain --page")
-        settings = page_settings(config, set_, host=host, port=port, allow_host=allow_host, insecure=insecure)
-        show_page(source, wanted, settings, follow=follow, open_browser=open_)
+        listens = listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure)
+        show_page(source, wanted, load(config, set_, **listens).settings, follow=follow, open_browser=open_)
         return
     rows = json or follow or all_ or last is not None or only is not None or not sys.stdout.isatty()
     scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
@@ -144,8 +152,10 @@ def explain(
     shown.end()
     if unknown:
         show_unknown(scanned, json=json)
-    else:
-        show_sums(sums, summary=summary, json=json, rows=rows)
+    elif summary:
+        show_summary(sums, json=json)
+    elif not json:
+        show_answers(sums, rows=rows)
     say_what_was_read(scanned, unknown=unknown)
     say_zone(source.files, zone)
     if fail_on_expired or not follow:
@@ -161,11 +171,6 @@ def _period(since: str | None, until: str | None, zone: LocalZone) -> tuple[int 
     if from_ms is not None and before_ms is not None and from_ms >= before_ms:
         raise typer.BadParameter(f"{until} is not after --since {since}", param_hint="--until")
     return from_ms, before_ms
-
-
-def _refuse(*, json: bool) -> None:
-    if json:
-        raise typer.BadParameter("it shows a page, and --json prints lines: give one of them", param_hint="--page")
 
 
 class _Rows:
@@ -212,8 +217,10 @@ def _kinds(only: list[str] | None) -> frozenset[str]:
     return (names - {_OUT}) | (frozenset(REASON_OF) if _OUT in names else frozenset()) if names else known
 
 
-def _check_source(source: LogSource, *, follow: bool, unknown: bool) -> None:
+def _check_words(source: LogSource, *, follow: bool, unknown: bool, page: bool, json: bool) -> None:
     """Refuse words that do not go together."""
+    if page and json:
+        raise typer.BadParameter("it shows a page, and --json prints lines: give one of them", param_hint="--page")
     if source.history is None:
         if not source.files:
             raise typer.BadParameter("name a broker's log, - for stdin, or a --history", param_hint="FILE..")

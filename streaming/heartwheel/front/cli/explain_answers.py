@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import typer
 
 from heartwheel.base.phrases import length, moment
-from heartwheel.base.plain import plain, plain_json
-from heartwheel.front.cli.console import stdout
+from heartwheel.base.plain import plain
+from heartwheel.front.cli.console import print_json_line, stdout
 
 if TYPE_CHECKING:
     from heartwheel.sources.explain.summary import GroupSummary, LogSummary
@@ -20,19 +20,6 @@ _INDENT: Final = "  "
 _CALM_MAX: Final = 12
 _BROKERS_MAX: Final = 12
 _GAP: Final = "  "
-
-
-def show_sums(sums: LogSummary, *, summary: bool, json: bool, rows: bool) -> None:
-    """Print the summary: a table if requested, or answers below or in place of rows; JSON has neither.
-
-    Args:
-        summary: whether the table is requested.
-        rows: whether rows were printed before.
-    """
-    if summary:
-        show_summary(sums, json=json)
-    elif not json:
-        show_answers(sums, rows=rows)
 
 
 def show_answers(sums: LogSummary, *, rows: bool) -> None:
@@ -64,10 +51,8 @@ def show_summary(sums: LogSummary, *, json: bool) -> None:
 
     groups = judged(sums)
     if json:
-        import msgspec
-
         for group in groups:
-            typer.echo(plain_json(msgspec.json.encode(group).decode()))
+            print_json_line(group)
         return
     rows = [_row(group) for group in groups]
     # A column without a value for any group would push the others out of a narrow terminal.

@@ -13,12 +13,13 @@ from rich.text import Text
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count, moment
 from heartwheel.base.plain import plain
-from heartwheel.front.cli.console import stderr
+from heartwheel.front.cli.console import print_json_line, stderr
 from heartwheel.front.cli.extras import require
 
 if TYPE_CHECKING:
     from heartwheel.settings.servers import WatchSettings
     from heartwheel.sources.explain.causes.join import Causes
+    from heartwheel.sources.explain.lines import Lines
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.wanted import Wanted
@@ -58,15 +59,12 @@ def causes_of(names: Sequence[str] | None, zone: LocalZone, watch: Callable[[], 
                 happenings += each.read()
                 doubts += each.doubts()
     for doubt in doubts:
-        stderr().print(plain(doubt), markup=False, highlight=False)
+        stderr().print(plain(doubt))
     return Causes(happenings)
 
 
-def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEvent], None]:
+def printer(*, json: bool, silent: bool, lines: Lines) -> Callable[[ExplainedEvent], None]:
     """Return a function that prints one event: as JSON, as lines, or not at all."""
-    from heartwheel.sources.explain.lines import Lines
-
-    assert isinstance(lines, Lines)  # noqa: S101 - imported late, so that `--help` is quick
     if silent:
         return lambda _event: None
     if json:
@@ -76,10 +74,10 @@ def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEv
 
         encode, out = msgspec.json.Encoder().encode, sys.stdout
 
-        def print_json_line(event: ExplainedEvent) -> None:
+        def write_line(event: ExplainedEvent) -> None:
             out.write(plain_json(encode(event).decode()) + "\n")
 
-        return print_json_line
+        return write_line
 
     def print_lines(event: ExplainedEvent) -> None:
         for line in lines.of(event):
@@ -90,15 +88,10 @@ def printer(*, json: bool, silent: bool, lines: object) -> Callable[[ExplainedEv
 
 def show_unknown(scanned: Scanned, *, json: bool) -> None:
     """Print the shapes of the coordinator's unknown lines, the most frequent first."""
-    from heartwheel.base.plain import plain_json
-
     for shape, number in scanned.unknown.most_common():
         text, file, line = scanned.unknown_example[shape]
         if json:
-            import msgspec
-
-            row = {"count": number, "text": text, "evidence": {"file": file, "line": line}}
-            typer.echo(plain_json(msgspec.json.encode(row).decode()))
+            print_json_line({"count": number, "text": text, "evidence": {"file": file, "line": line}})
         else:
             typer.echo(plain(f"{number:>8}  {file}:{line}  {text}"))
 
@@ -110,27 +103,25 @@ def say_what_was_read(scanned: Scanned, *, unknown: bool) -> None:
     say = stderr()
     for name, kind in scanned.others.items():
         known = kind if kind in CERTAIN else f"it seems to be {kind}"
-        say.print(plain(f"{name}: {_OTHERS.get(kind, known)}"), markup=False)
+        say.print(plain(f"{name}: {_OTHERS.get(kind, known)}"))
     if not scanned.coordinator_lines and not scanned.client_lines:
         return
     span = ""
     if scanned.first_ms is not None and scanned.last_ms is not None:
         zone = "" if scanned.zone_assumed else "Z"
         span = f", {moment(scanned.first_ms)}{zone} to {moment(scanned.last_ms)}{zone}"
-    say.print(
-        f"{count(scanned.lines, 'line')}, {scanned.coordinator_lines:,} of group coordinators{span}", markup=False
-    )
+    say.print(f"{count(scanned.lines, 'line')}, {scanned.coordinator_lines:,} of group coordinators{span}")
     if scanned.coarse:
-        say.print("times of this log are by the second: every time and length is +-1 s", markup=False)
+        say.print("times of this log are by the second: every time and length is +-1 s")
     if scanned.untimed:
-        say.print(f"{count(scanned.untimed, 'line')} without a time took that of the line before", markup=False)
+        say.print(f"{count(scanned.untimed, 'line')} without a time took that of the line before")
     if scanned.too_long:
-        say.print(f"{count(scanned.too_long, 'line')} of more than 64 MiB left out", markup=False)
+        say.print(f"{count(scanned.too_long, 'line')} of more than 64 MiB left out")
     for doubt in scanned.doubts():
-        say.print(plain(doubt), markup=False, soft_wrap=True)
+        say.print(plain(doubt), soft_wrap=True)
     if scanned.unknown_lines and not unknown:
         number = count(scanned.unknown_lines, "line")
-        say.print(f"not understood: {number} of coordinators (--unknown shows which)", markup=False)
+        say.print(f"not understood: {number} of coordinators (--unknown shows which)")
 
 
 def check_found(wanted: Wanted, scanned: Scanned) -> None:
@@ -164,7 +155,7 @@ def say_zone(files: Sequence[str], zone: LocalZone) -> None:
             "times without Z are as the log has them, which names no zone; say which it is to have them in UTC, "
             "such as --utc-offset Europe/Berlin"
         )
-        say.print(words, markup=False)
+        say.print(words)
     for name in files:
         doubt = zone_doubt(name, zone, now_ms=wall_ms())
         if doubt:

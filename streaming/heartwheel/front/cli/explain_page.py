@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Final
 import typer
 from rich.text import Text
 
-from heartwheel.front.cli.console import load, stderr, stdout
+from heartwheel.front.cli.console import stderr, stdout
 from heartwheel.front.cli.explain_output import check_found, say_what_was_read, say_zone
-from heartwheel.front.cli.options import listening
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from heartwheel.settings import Settings
     from heartwheel.sources.explain.wanted import Wanted
     from heartwheel.sources.watch.log_source import LogSource
@@ -23,31 +20,7 @@ if TYPE_CHECKING:
 _EVENTS_AT_ONCE: Final = 1_000
 
 
-def page_settings(
-    config: Path | None,
-    set_: list[str] | None,
-    *,
-    host: str | None,
-    port: int | None,
-    allow_host: list[str] | None,
-    insecure: bool | None,
-) -> Settings:
-    """Load the configuration with the options of the page, each `None` where it was not given."""
-    return load(
-        config,
-        set_,
-        **listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure),
-    ).settings
-
-
-def show_page(
-    source: LogSource,
-    wanted: Wanted,
-    settings: Settings,
-    *,
-    follow: bool,
-    open_browser: bool,
-) -> None:
+def show_page(source: LogSource, wanted: Wanted, settings: Settings, *, follow: bool, open_browser: bool) -> None:
     """Serve the page while the logs are read, and after that until Ctrl-C."""
     from heartwheel.front.cli.dashboard import log_access, warn
     from heartwheel.front.cli.signals import serve_until, stopped_by_signals
@@ -61,7 +34,7 @@ def show_page(
         LogPage(settings, source.names, whole=not wanted.members, follows=follow) as shown,
     ):
         stdout().print(Text(shown.url, style="bold cyan"))
-        stderr().print("reading; Ctrl-C ends it", markup=False)
+        stderr().print("reading; Ctrl-C ends it")
         warn(settings.dashboard)
         if open_browser:
             typer.launch(shown.url)

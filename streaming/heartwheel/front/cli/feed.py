@@ -18,8 +18,8 @@ from heartwheel.front.cli.console import (
     BootstrapFlag,
     ConfigFile,
     SetFlags,
+    figures_table,
     load,
-    plain_table,
     print_json,
     stderr,
     stdout,
@@ -124,7 +124,6 @@ def _run(settings: Settings, plan: FeedPlan, truth: Path) -> Summary:
         f"feeding {phrases.count(plan.members, 'member')} of {phrases.count(plan.groups, 'group')} "
         f"to {kafka.topics.heartbeats}, "
         f"{phrases.count(round(plan.beats_per_s), 'heartbeat')} a second; Ctrl-C ends it",
-        markup=False,
     )
     with ThreadPoolExecutor(1) as pool:
         future = pool.submit(feeder.run, stop)
@@ -155,13 +154,10 @@ def _show(summary: Summary, truth: Path, *, as_json: bool) -> None:
     if as_json:
         print_json(msgspec.to_builtins(summary) | {"truth": str(truth)})
         return
-    table = plain_table("what", "count")
     rows = {"members": summary.members, "sent": summary.sent, "acknowledged": summary.acknowledged}
     rows |= {f"members {turn}": count for turn, count in summary.turns.items()}
     rows |= {f"garbage: {kind}": count for kind, count in summary.garbage.items()}
     rows |= {f"errors: {name}": count for name, count in summary.errors.items()}
-    for name, count in rows.items():
-        table.add_row(name, str(count))
-    stdout().print(table, markup=False)
+    stdout().print(figures_table("what", rows, "count"))
     took = format_duration((summary.ended_ms - summary.started_ms) // 1000 * 1000)
-    stderr().print(f"fed for {took}; the truth is in {truth}", markup=False)
+    stderr().print(f"fed for {took}; the truth is in {truth}")

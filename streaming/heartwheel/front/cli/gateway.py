@@ -55,6 +55,6 @@ def gateway(
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     stopping = threading.Event()
     with stopped_by_signals(stopping.set), Gateway(settings) as serving:
-        stdout().print(serving.url, markup=False)
-        stderr().print(f"writes to {settings.kafka.bootstrap_servers}; Ctrl-C ends it", markup=False)
+        stdout().print(serving.url)
+        stderr().print(f"writes to {settings.kafka.bootstrap_servers}; Ctrl-C ends it")
         serve_until(stopping, serving, "the gateway")

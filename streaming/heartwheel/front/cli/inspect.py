@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -11,7 +11,17 @@ from rich.table import Table
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import count
 from heartwheel.base.wall_clock import moment_words
-from heartwheel.front.cli.console import AsJson, ConfigFile, SetFlags, load, plain_table, print_json, stderr, stdout
+from heartwheel.front.cli.console import (
+    AsJson,
+    ConfigFile,
+    SetFlags,
+    figures_table,
+    load,
+    plain_table,
+    print_json,
+    stderr,
+    stdout,
+)
 from heartwheel.front.cli.progress import phase
 from heartwheel.front.cli.run import spark_log_file
 from heartwheel.settings import format_duration
@@ -175,25 +185,26 @@ def _show(view: CheckpointView, *, with_groups: bool) -> None:
     head = _head(
         {
             "checkpoint": view.location,
-            "format": str(manifest.format),
+            "format": manifest.format,
             "topic": manifest.topic,
             "shards": f"{manifest.shards} in {count(manifest.shuffle_partitions, 'state partition')}",
-            "last batch": str(view.batch_id) if view.batch_id >= 0 else "none was committed",
+            "last batch": view.batch_id if view.batch_id >= 0 else "none was committed",
         }
     )
-    stdout().print(head, "", markup=False)
+    stdout().print(head, "")
     if view.shards:
-        stdout().print(_shard_table(view), markup=False)
+        stdout().print(_shard_table(view))
     if with_groups:
-        rows = [_group_row(shard, group) for shard in view.shards for group in shard.groups()]
-        stdout().print("", _table(rows), markup=False)
+        table = plain_table("group", "shard", "kind", "state", "generation", "members", "pending")
+        for shard in view.shards:
+            for group in shard.groups():
+                table.add_row(*map(str, _group_row(shard, group).values()))
+        stdout().print("", table)
 
 
-def _head(pairs: Mapping[str, str]) -> Table:
-    table = plain_table("", "")
+def _head(pairs: Mapping[str, object]) -> Table:
+    table = figures_table("", pairs)
     table.show_header = False
-    for name, value in pairs.items():
-        table.add_row(name, value)
     return table
 
 
@@ -218,8 +229,7 @@ def _shard_table(view: CheckpointView) -> Table:
 
 
 def _show_group(view: ShardView, group: AnyGroup) -> None:
-    head = {name: str(value) for name, value in _group_row(view, group).items()}
-    stdout().print(_head(head | {"clock": show_time(view.clock_ms)}), "", markup=False)
+    stdout().print(_head(_group_row(view, group) | {"clock": show_time(view.clock_ms)}), "")
     table = plain_table("member", "client", "host", "session", "last seen", "deadline", "timer")
     for member in map(_member_row, group.all_members()):
         table.add_row(
@@ -231,17 +241,9 @@ def _show_group(view: ShardView, group: AnyGroup) -> None:
             show_deadline(member["deadline_ms"], view.clock_ms),
             member["timer"],
         )
-    stdout().print(table, markup=False)
+    stdout().print(table)
     if not group.all_members():
-        stderr().print("the group has no members", markup=False)
-
-
-def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    rows = list(rows)
-    table = plain_table("group", "shard", "kind", "state", "generation", "members", "pending")
-    for row in rows:
-        table.add_row(*map(str, row.values()))
-    return table
+        stderr().print("the group has no members")
 
 
 def show_time(time_ms: int) -> str:

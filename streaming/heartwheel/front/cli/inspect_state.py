@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -119,18 +120,25 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str], checkpo
 
 
 def _state_rows(settings: Settings, log_file: Path) -> list[tuple[int, tuple[Any, ...]]]:
-    spark_settings = settings.spark.model_copy(update={"master": "local[1]"})
-    conf = session_conf(
-        settings.model_copy(update={"spark": spark_settings}), [], shuffle_partitions=1, log_file=log_file
-    )
-    spark = start_session({name: value for name, value in conf.items() if value}, log_file=log_file)
     location = settings.checkpoint.location
+    # Spark takes the path's URI for a path, and so finds no folder with a space in its name: it gets a link to it.
+    with (
+        session_on_one_core(settings, log_file) as spark,
+        tempfile.TemporaryDirectory(prefix="heartwheel-inspect-") as folder,
+    ):
+        link = Path(folder, "checkpoint")
+        link.symlink_to(folder_of(location).absolute())
+        return _collect(spark, link, location, log_file)
+
+
+@contextmanager
+def session_on_one_core(settings: Settings, log_file: Path) -> Iterator[SparkSession]:
+    """Start Spark for a command that looks at a checkpoint, and stop it at the end."""
+    on_one_core = settings.spark.model_copy(update={"master": "local[1]"})
+    conf = session_conf(settings.model_copy(update={"spark": on_one_core}), [], shuffle_partitions=1, log_file=log_file)
+    spark = start_session({name: value for name, value in conf.items() if value}, log_file=log_file)
     try:
-        # Spark takes the path's URI for a path, and so finds no folder with a space in its name: it gets a link to it.
-        with tempfile.TemporaryDirectory(prefix="heartwheel-inspect-") as folder:
-            link = Path(folder, "checkpoint")
-            link.symlink_to(folder_of(location).absolute())
-            return _collect(spark, link, location, log_file)
+        yield spark
     finally:
         stop_session(spark)
 

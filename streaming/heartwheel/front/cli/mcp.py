@@ -104,6 +104,6 @@ def _serve(server: MCPServer, settings: Settings) -> None:
     logging.getLogger("mcp").setLevel(logging.WARNING)
     stopping = threading.Event()
     with stopped_by_signals(stopping.set), McpOverHttp(server, settings.mcp) as serving:
-        stdout().print(serving.url, markup=False)
-        stderr().print("answers the Model Context Protocol; Ctrl-C ends it", markup=False)
+        stdout().print(serving.url)
+        stderr().print("answers the Model Context Protocol; Ctrl-C ends it")
         serve_until(stopping, serving, "the server")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -16,7 +17,8 @@ from heartwheel.front.cli.signals import stopped_by_signals
 from heartwheel.settings import SettingProblem, Settings, SettingsError, env_name
 
 if TYPE_CHECKING:
-    from heartwheel.readers.notify.delivery import Delivery, DeliveryResult
+    from heartwheel.readers.notify.delivery import DeliveryResult
+    from heartwheel.readers.notify.dispatcher import Post
     from heartwheel.readers.notify.message import Message
 
 
@@ -82,18 +84,13 @@ def _require_topics(settings: Settings) -> None:
 def _post(settings: Settings, keys: tuple[bytes, ...], since_ms: int | None) -> None:
     import logging
 
-    from heartwheel.base.wall_clock import wall_ms
     from heartwheel.readers.notify.notifier import Notifier
     from heartwheel.readers.notify.store import Store
 
     if not keys:
         logging.getLogger("heartwheel").warning("messages are not signed: notify.secret is empty")
     store = Store(Path(settings.notify.state_dir))
-    with store.locked(), delivery_of(settings, keys) as delivery:
-
-        def post(message: Message) -> DeliveryResult:
-            return delivery.post(message, now_ms=wall_ms())
-
+    with store.locked(), posting(settings, keys) as post:
         notifier = Notifier(settings, post, store=store, since_ms=since_ms)
         with stopped_by_signals(notifier.stop):
             notifier.run()
@@ -133,13 +130,16 @@ def _pager_key(settings: Settings) -> tuple[bytes, ...]:
     return (key.encode(),)
 
 
-def delivery_of(settings: Settings, keys: tuple[bytes, ...]) -> Delivery:
-    """Return the client that posts messages in the form that the configuration names."""
+@contextlib.contextmanager
+def posting(settings: Settings, keys: tuple[bytes, ...]) -> Iterator[Post]:
+    """Yield what posts messages, in the form that the configuration names."""
+    from heartwheel.base.wall_clock import wall_ms
     from heartwheel.readers.notify.delivery import Delivery
     from heartwheel.readers.notify.pagers import PAGERS
 
     wanted = settings.notify
-    return Delivery(wanted.url, keys, timeout_ms=wanted.timeout_ms, pager=PAGERS.get(wanted.kind))
+    with Delivery(wanted.url, keys, timeout_ms=wanted.timeout_ms, pager=PAGERS.get(wanted.kind)) as delivery:
+        yield lambda message: delivery.post(message, now_ms=wall_ms())
 
 
 def _print_only(settings: Settings, since_ms: int | None) -> None:

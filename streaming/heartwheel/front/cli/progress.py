@@ -34,7 +34,7 @@ def fetch_shown(set_name: str) -> list[Path]:
                 shown = True
                 if not console.is_terminal:
                     missing = (total_bytes - done_bytes) / 1e6
-                    console.print(f"fetching the jars of {set_name}, {missing:.1f} MB ...", markup=False)
+                    console.print(f"fetching the jars of {set_name}, {missing:.1f} MB ...")
             progress.update(task, completed=done_bytes, total=total_bytes, visible=shown)
 
         return fetch_jars(set_name, progress=show)
@@ -54,7 +54,7 @@ def phase(words: str) -> Iterator[Callable[[str], None]]:
     if not console.is_terminal:
 
         def say(words: str) -> None:
-            console.print(f"{words} ...", markup=False)
+            console.print(f"{words} ...")
 
         say(words)
         yield say

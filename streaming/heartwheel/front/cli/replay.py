@@ -114,9 +114,7 @@ def replay(
     elif snapshot_out is not None:
         _print(run.settle(until) if until is not None else [])
         write_file(snapshot_out, run.snapshot())
-        stderr().print(
-            f"{count(run.waiting, 'verdict')} kept in {snapshot_out} until the rest of the log is read", markup=False
-        )
+        stderr().print(f"{count(run.waiting, 'verdict')} kept in {snapshot_out} until the rest of the log is read")
     else:
         _print(run.finish(end_ms))
     if read.bad:
@@ -129,7 +127,7 @@ def _describe(events: str, path: Path | None) -> Meta | None:
     if path is None and events != _STDIN:
         path = find_meta(Path(events))
         if path is not None:
-            stderr().print(f"broker settings and end of the recording: {path}", markup=False)
+            stderr().print(f"broker settings and end of the recording: {path}")
     return None if path is None else read_meta(path)
 
 
@@ -177,11 +175,11 @@ def _feed(run: LogReplay, log: Iterable[bytes], signs: SignsOfLife | None) -> _R
             bad += 1
             verdicts += error.detail.startswith(VERDICT)
             if bad <= _BAD_SHOWN:
-                stderr().print(f"line {number}: {plain(str(error))}", markup=False)
+                stderr().print(f"line {number}: {plain(str(error))}")
     if bad > _BAD_SHOWN:
-        stderr().print(f"and {bad - _BAD_SHOWN:,} more", markup=False)
+        stderr().print(f"and {bad - _BAD_SHOWN:,} more")
     if bad:
-        stderr().print(f"left out as bad: {bad:,} of {count(number, 'line')}", markup=False)
+        stderr().print(f"left out as bad: {bad:,} of {count(number, 'line')}")
     return _Read(number, bad, verdicts, bytes(head))
 
 

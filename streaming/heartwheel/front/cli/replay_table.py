@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
+
+from rich.table import Table
 
 from heartwheel.base.phrases import count
 from heartwheel.base.plain import plain
-from heartwheel.engine.replay.revocations import RevocationScenario, RevocationsWhatIf
-from heartwheel.engine.replay.what_if_answer import IntervalScenario, IntervalWhatIf, Scenario, WhatIf
+from heartwheel.engine.replay.revocations import RevocationsWhatIf
+from heartwheel.engine.replay.what_if_answer import IntervalWhatIf, WhatIf
 from heartwheel.front.cli.console import plain_table, stdout
 from heartwheel.front.cli.inspect import show_time
 from heartwheel.settings import format_duration
@@ -23,18 +26,31 @@ def show_what_if(answer: WhatIf) -> None:
     """Print a row for the timeouts that the members had, one for each other timeout, and what follows from them."""
     table = plain_table("session timeout", "expirations", "false", "noticed after (p50)", "(p99)", "rebalances")
     for scenario in (answer.recorded, *answer.scenarios):
-        table.add_row(*_cells(scenario))
-    stdout().print(table, "", *_notes(answer), sep="\n", markup=False)
+        table.add_row(
+            _asked(scenario.session_timeout_ms),
+            str(scenario.expirations),
+            str(scenario.false_expirations),
+            _seconds(scenario.detection_delay_p50_ms),
+            _seconds(scenario.detection_delay_p99_ms),
+            str(scenario.rebalances),
+        )
+    _print(table, _notes(answer))
 
 
 def show_revocations(answer: RevocationsWhatIf) -> None:
     """Print a row for the rebalance timeouts that the members had, one for each other, and what follows from them."""
     if not answer.revocations:
-        stdout().print(*_NO_REVOCATION, sep="\n", markup=False)
+        stdout().print(*_NO_REVOCATION, sep="\n")
         return
     table = plain_table("rebalance timeout", "fenced", "false", "partitions free after (p50)", "(p99)")
     for scenario in (answer.recorded, *answer.scenarios):
-        table.add_row(*_revocation_cells(scenario))
+        table.add_row(
+            _asked(scenario.rebalance_timeout_ms),
+            str(scenario.fenced),
+            str(scenario.false_fenced),
+            _seconds(scenario.free_after_p50_ms),
+            _seconds(scenario.free_after_p99_ms),
+        )
     notes = [f"Members were asked to give partitions back {count(answer.revocations, 'time')}."]
     if answer.longest is not None:
         took, since_ms = answer.longest, answer.longest.since_ms
@@ -45,24 +61,15 @@ def show_revocations(answer: RevocationsWhatIf) -> None:
         notes.append(
             "A rebalance timeout above that (max.poll.interval.ms of the client) would have fenced no such member."
         )
-    stdout().print(table, "", *notes, sep="\n", markup=False)
-
-
-def _revocation_cells(scenario: RevocationScenario) -> list[str]:
-    return [
-        _asked(scenario.rebalance_timeout_ms),
-        str(scenario.fenced),
-        str(scenario.false_fenced),
-        _seconds(scenario.free_after_p50_ms),
-        _seconds(scenario.free_after_p99_ms),
-    ]
+    _print(table, notes)
 
 
 def show_intervals(answer: IntervalWhatIf) -> None:
     """Print a row for the heartbeat interval that the members had, one for each other, and what follows from them."""
     table = plain_table("heartbeat interval", "heartbeats a second", "longest silence, at worst")
     for scenario in (answer.recorded, *answer.scenarios):
-        table.add_row(*_interval_cells(scenario))
+        interval, rate = _asked(scenario.heartbeat_interval_ms), f"{scenario.heartbeats_per_s:.1f}"
+        table.add_row(interval, rate, _seconds(scenario.longest_silence_ms))
     notes = [f"{count(answer.members, 'member')}."]
     if answer.heartbeat_interval_ms is not None:
         notes.append(f"Median time between two heartbeats of a member: {_seconds(answer.heartbeat_interval_ms)}.")
@@ -70,30 +77,15 @@ def show_intervals(answer: IntervalWhatIf) -> None:
         notes.append(
             "A session timeout above the longest silence that a member came back from expires no living member."
         )
-    stdout().print(table, "", *notes, sep="\n", markup=False)
+    _print(table, notes)
 
 
-def _interval_cells(scenario: IntervalScenario) -> list[str]:
-    return [
-        _asked(scenario.heartbeat_interval_ms),
-        f"{scenario.heartbeats_per_s:.1f}",
-        _seconds(scenario.longest_silence_ms),
-    ]
+def _print(table: Table, notes: Sequence[str]) -> None:
+    stdout().print(table, "", *notes, sep="\n")
 
 
 def _asked(value_ms: int | None) -> str:
     return "as it was" if value_ms is None else format_duration(value_ms)
-
-
-def _cells(scenario: Scenario) -> list[str]:
-    return [
-        _asked(scenario.session_timeout_ms),
-        str(scenario.expirations),
-        str(scenario.false_expirations),
-        _seconds(scenario.detection_delay_p50_ms),
-        _seconds(scenario.detection_delay_p99_ms),
-        str(scenario.rebalances),
-    ]
 
 
 def _seconds(time_ms: int | None) -> str:

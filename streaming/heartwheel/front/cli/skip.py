@@ -12,8 +12,6 @@ from heartwheel.front.cli.console import BootstrapFlag, ConfigFile, SetFlags, lo
 from heartwheel.front.cli.run import spark_log_file
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from heartwheel.engine.runtime.driver.checkpoint_store import CheckpointStore
     from heartwheel.engine.runtime.driver.planned_batch import PlannedBatch
     from heartwheel.engine.runtime.driver.skip import Skip
@@ -59,7 +57,6 @@ def skip(
     stdout().print(
         f"batch {request.batch} will pass over {topic} partition {wanted.partition} offsets {wanted.first} to "
         f"{wanted.last} when the job is started next",
-        markup=False,
     )
 
 
@@ -92,7 +89,11 @@ def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple
     from heartwheel.settings.locations import is_local
 
     with ExitStack() as stack:
-        spark = None if is_local(location) else stack.enter_context(_session(settings))
+        spark = None
+        if not is_local(location):
+            from heartwheel.front.cli.inspect_state import session_on_one_core
+
+            spark = stack.enter_context(session_on_one_core(settings, spark_log_file()))
         manifest = read_manifest(location, spark)
         if manifest is None:
             raise CheckpointError(f"there is no checkpoint at {location}", hint="name it with --checkpoint")
@@ -107,18 +108,3 @@ def _checkpoint(settings: Settings, location: str, topic: str) -> Iterator[tuple
             yield store, planned_batch(store, topic)
         except OSError as error:
             raise CheckpointError(f"the checkpoint {location} cannot be used: {error}") from None
-
-
-@contextmanager
-def _session(settings: Settings) -> Iterator[SparkSession]:
-    from heartwheel.engine.runtime.driver.given_spark import stop_session
-    from heartwheel.engine.runtime.driver.session import session_conf, start_session
-
-    on_one_core = settings.spark.model_copy(update={"master": "local[1]"})
-    log_file = spark_log_file()
-    conf = session_conf(settings.model_copy(update={"spark": on_one_core}), [], shuffle_partitions=1, log_file=log_file)
-    spark = start_session({name: value for name, value in conf.items() if value}, log_file=log_file)
-    try:
-        yield spark
-    finally:
-        stop_session(spark)

@@ -85,19 +85,19 @@ def tap(
         zone=parsed_zone(utc_offset),
         from_begin=from_begin,
     )
-    running = Tap(settings, plan, report=lambda words: stderr().print(words, markup=False))
+    running = Tap(settings, plan, report=lambda words: stderr().print(words))
     with contextlib.ExitStack() as stack:
         echo = None
         if broker_id is not None:
             cluster = tapped or settings.kafka.bootstrap_servers
             echo = stack.enter_context(Echo(cluster, broker_id, properties=settings.kafka.client, token=running.token))
         else:
-            stderr().print("no --broker-id: while no client sends the broker a request, no time passes", markup=False)
+            stderr().print("no --broker-id: while no client sends the broker a request, no time passes")
             guess = "no --broker-id: session timeouts of consumer, share and streams groups are those of [coordinator]"
-            stderr().print(guess, markup=False)
+            stderr().print(guess)
         if broker_log is None:
             doubt = "no --broker-log: a member that joins again on its own, while all others of its group are silent,"
-            stderr().print(f"{doubt} may be expired although its join waits; docs/tap.md says when", markup=False)
+            stderr().print(f"{doubt} may be expired although its join waits; docs/tap.md says when")
         stack.enter_context(stopped_by_signals(running.stop))
         stack.enter_context(_saying(running, echo, settings.coordinator.model_dump()))
         running.run()
@@ -111,7 +111,7 @@ def _saying(running: Tap, echo: Echo | None, coordinator: Mapping[str, Any]) -> 
         with worker:
             yield
     finally:
-        stderr().print(said_of(running.figures), markup=False)
+        stderr().print(said_of(running.figures))
 
 
 def _say(running: Tap, echo: Echo | None, coordinator: Mapping[str, Any], worker: Worker) -> None:
@@ -121,15 +121,15 @@ def _say(running: Tap, echo: Echo | None, coordinator: Mapping[str, Any], worker
     while not worker.wait(_LOOK_S):
         found = [] if echo is None else differences(coordinator, echo.rules)
         for words in found if found != different else ():
-            stderr().print(f"{words}: verdicts would follow other rules than Kafka's", markup=False)
+            stderr().print(f"{words}: verdicts would follow other rules than Kafka's")
         different = found
         warning = "" if echo is None else warning_of(echo.level, echo.trouble)
         if warning != warned and warning:
-            stderr().print(warning, markup=False)
+            stderr().print(warning)
         warned = warning
         if time.monotonic() - said_s >= _SAY_EVERY_S:
             said_s = time.monotonic()
-            stderr().print(said_of(running.figures), markup=False)
+            stderr().print(said_of(running.figures))
 
 
 def warning_of(level: str, trouble: str) -> str:

@@ -68,9 +68,9 @@ def tick(
         Ticker(bootstrap, topic, run=new_run(), interval_ms=every, properties=properties) as ticker,
     ):
         words = f"a tick every {format_duration(every)} to {count(partitions, 'partition')} of {topic}; Ctrl-C ends it"
-        stderr().print(words, markup=False)
+        stderr().print(words)
         _watch(ticker, topic, stop)
-    stderr().print(f"{count(ticker.state().written, 'tick')} written", markup=False)
+    stderr().print(f"{count(ticker.state().written, 'tick')} written")
 
 
 def _partitions_of(topic: str, bootstrap: str, properties: Mapping[str, str]) -> int:
@@ -92,7 +92,7 @@ def _watch(ticker: Ticker, topic: str, stop: threading.Event) -> None:
     while not stop.wait(_LOOK_S):
         trouble = trouble_of(ticker.state(), topic)
         if trouble != told:
-            stderr().print(trouble or f"ticks are written to all partitions of {topic} again", markup=False)
+            stderr().print(trouble or f"ticks are written to all partitions of {topic} again")
         told = trouble
 
 

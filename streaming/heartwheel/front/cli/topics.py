@@ -67,11 +67,11 @@ def topics(
         rows.append((spec.name, state.partitions if state else 0, state.replication_factor if state else 0, status))
     _show(rows, as_json=json)
     for found in report.advice:
-        stderr().print(f"warning: {unbounded(found)}\nhint: {bound_it(found)}", markup=False)
+        stderr().print(f"warning: {unbounded(found)}\nhint: {bound_it(found)}")
     if any(row[3] not in {"ok", "created"} for row in rows):
         if report.missing:
             command = "heartwheel topics --operations --create" if operations else "heartwheel topics --create"
-            stderr().print(f"hint: {command} makes the missing ones", markup=False)
+            stderr().print(f"hint: {command} makes the missing ones")
         raise typer.Exit(1)
 
 
@@ -83,4 +83,4 @@ def _show(rows: list[tuple[str, int, int, str]], *, as_json: bool) -> None:
     table = plain_table(*keys)
     for name, partitions, replicas, status in rows:
         table.add_row(name, str(partitions), str(replicas), status)
-    stdout().print(table, markup=False)
+    stdout().print(table)

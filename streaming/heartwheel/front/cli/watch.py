@@ -10,13 +10,11 @@ from rich.text import Text
 
 from heartwheel.base.phrases import count
 from heartwheel.front.cli.console import ConfigFile, SetFlags, load, stderr, stdout
-from heartwheel.front.cli.notify import delivery_of, keys_of
+from heartwheel.front.cli.notify import keys_of, posting
 from heartwheel.front.cli.options import AllowHostFlag, CausesFlag, HostFlag, PortFlag, ZoneFlag, listening
 from heartwheel.settings import SettingProblem, Settings, SettingsError
 
 if TYPE_CHECKING:
-    from heartwheel.readers.notify.dispatcher import Post
-    from heartwheel.readers.notify.message import Message
     from heartwheel.sources.explain.local_zone import LocalZone
 
 
@@ -86,13 +84,13 @@ def watch(
 
     log_to_stderr()
     with contextlib.ExitStack() as stack:
-        post = _poster(settings, keys, stack) if settings.notify.url else None
+        post = stack.enter_context(posting(settings, keys)) if settings.notify.url else None
         service = Watcher(settings, names, zone, post=post)
         stack.enter_context(stopped_by_signals(service.stop))
         stack.enter_context(service)
         stdout().print(Text(service.url, style="bold cyan"))
         into = settings.watch.history_file
-        stderr().print(f"watching {_what(settings, names)} into {into}; Ctrl-C ends it", markup=False)
+        stderr().print(f"watching {_what(settings, names)} into {into}; Ctrl-C ends it")
         warn(settings.dashboard)
         zone.used += zone.is_assumed
         say_zone(names, zone)
@@ -104,19 +102,6 @@ def _what(settings: Settings, names: list[str]) -> str:
     pods = f"the pods {settings.watch.kubernetes}" if settings.watch.kubernetes else ""
     containers = f"the containers {settings.watch.docker}" if settings.watch.docker else ""
     return " and ".join(filter(None, (count(len(names), "log") if names else "", pods, containers)))
-
-
-def _poster(settings: Settings, keys: tuple[bytes, ...], stack: contextlib.ExitStack) -> Post:
-    """Return what posts messages, open until the stack is closed."""
-    from heartwheel.base.wall_clock import wall_ms
-    from heartwheel.readers.notify.delivery import DeliveryResult
-
-    delivery = stack.enter_context(delivery_of(settings, keys))
-
-    def post(message: Message) -> DeliveryResult:
-        return delivery.post(message, now_ms=wall_ms())
-
-    return post
 
 
 def _checked(settings: Settings, files: list[str]) -> tuple[list[str], LocalZone, tuple[bytes, ...]]:
