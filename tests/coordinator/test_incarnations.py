@@ -1,4 +1,7 @@
-"""Records of a worker that arrive late, or twice, behind those of its next start: what counts, and what does not."""
+"""Records of a worker that arrive late, or twice: what they are answered, and what is remembered of an end.
+
+`tests/audit/test_late_records.py` has who ends by such records, in the engine and in the audit.
+"""
 
 from __future__ import annotations
 
@@ -34,38 +37,6 @@ class Workers(Stage):
     def ends(self) -> list[tuple[str, str | None, int]]:
         """List who left, failed or expired, and when."""
         return self.said(Kind.MEMBER_LEFT, Kind.MEMBER_FAILED, Kind.MEMBER_EXPIRED)
-
-
-@pytest.mark.parametrize("fields", [{}, {"failure": "exit code 3"}])
-@pytest.mark.parametrize("seen", [True, False])
-def test_a_late_leave_ends_no_later_incarnation(fields: dict[str, str], seen: bool) -> None:  # noqa: FBT001 - a parameter
-    """A leave or failure of the start before is refused while the next one lives, however late it is."""
-    workers = Workers()
-    if seen:
-        workers.beats(0, OLD)
-    workers.beats(100, NEW)
-    assert workers.leaves(200, OLD, **fields) is Answer.FENCED_MEMBER_EPOCH
-    assert workers.leaves(9_000, OLD, **fields) is Answer.FENCED_MEMBER_EPOCH
-    assert workers.ends() == []
-    assert workers.leaves(9_500, NEW, **fields) is Answer.NONE
-    assert workers.leaves(9_600, OLD, **fields) is Answer.FENCED_MEMBER_EPOCH
-    assert workers.beats(9_700, OLD) is Answer.FENCED_MEMBER_EPOCH
-    assert [at_ms for _, _, at_ms in workers.ends()] == [9_500]
-
-
-@pytest.mark.parametrize("beaten", [True, False])
-def test_a_repeated_failure_is_reported_once(beaten: bool) -> None:  # noqa: FBT001 - a parameter
-    """Also of a worker that failed before its first heartbeat, and also when its next start is there."""
-    workers = Workers()
-    if beaten:
-        workers.beats(0, OLD)
-    assert workers.leaves(100, OLD, failure="exit code 3") is Answer.NONE
-    assert workers.leaves(200, OLD, failure="exit code 3") is Answer.FENCED_MEMBER_EPOCH
-    workers.beats(300, NEW)
-    assert workers.leaves(400, OLD, failure="exit code 3") is Answer.FENCED_MEMBER_EPOCH
-    assert workers.ends() == [("member_failed", "w", 100)]
-    assert workers.leaves(500, NEW, failure="exit code 3") is Answer.NONE
-    assert workers.ends()[1:] == [("member_failed", "w", 500)]
 
 
 @pytest.mark.parametrize("fields", [{}, {"failure": ""}])
@@ -122,64 +93,6 @@ def test_a_late_heartbeat_leaves_the_member_with_its_next_start() -> None:
     assert workers.leaves(2 * SESSION_MS, NEW) is Answer.NONE
 
 
-@pytest.mark.parametrize("late_ms", [1_000, 600_000])
-def test_p1_a_late_heartbeat_brings_no_session(late_ms: int) -> None:
-    """P1, P2: the session, the client and the instance id of a member are those of its own incarnation."""
-    workers = Workers()
-    workers.beats(0, NEW, client_id="new", client_host="/new")
-    workers.beats(100, OLD, session_timeout_ms=late_ms, client_id="old", client_host="/old", group_instance_id="i")
-    workers.manager.advance(T0 + 100 + SESSION_MS - 1)
-    assert workers.ends() == []
-    workers.manager.advance(T0 + 100 + SESSION_MS)
-    assert workers.ends() == [("member_expired", "w", 100 + SESSION_MS)]
-    (expired,) = (verdict for verdict in workers.verdicts if verdict.kind is Kind.MEMBER_EXPIRED)
-    assert (expired.session_timeout_ms, expired.client_id, expired.client_host) == (SESSION_MS, "new", "/new")
-    assert expired.group_instance_id is None
-
-
-@pytest.mark.parametrize("late_ms", [1_000, 600_000])
-def test_an_earlier_incarnation_waits_for_the_session_of_the_later_one(late_ms: int) -> None:
-    """Before it has the member: how long a session it names itself has no part in that, and holds from then on."""
-    workers = Workers()
-    workers.beats(0, NEW)
-    for at_ms in (100, 5_000, 100 + SESSION_MS - 1):
-        workers.beats(at_ms, OLD, session_timeout_ms=late_ms)
-    assert workers.leaves(100 + SESSION_MS - 1, OLD, failure="x") is Answer.FENCED_MEMBER_EPOCH
-    assert workers.leaves(100 + SESSION_MS - 1, NEW) is Answer.NONE
-
-    workers = Workers()
-    workers.beats(0, NEW)
-    for at_ms in (100, 5_000, 100 + SESSION_MS):
-        workers.beats(at_ms, OLD, session_timeout_ms=late_ms)
-    workers.manager.advance(T0 + 100 + SESSION_MS + late_ms)
-    assert workers.ends() == [("member_expired", "w", 100 + SESSION_MS + late_ms)]
-
-
-@pytest.mark.parametrize("fields", [{}, {"failure": "exit code 3"}])
-@pytest.mark.parametrize("held", [True, False])
-def test_p1_a_late_leave_ends_nobody_whatever_instance_it_names(fields: dict[str, str], held: bool) -> None:  # noqa: FBT001
-    """P1: one that nobody holds, or another member does."""
-    workers = Workers()
-    workers.beats(0, None, "other", group_instance_id="i" if held else "j")
-    workers.beats(0, NEW)
-    late = {"group_instance_id": "i", **fields}
-    assert workers.leaves(100, OLD, **late) is Answer.FENCED_MEMBER_EPOCH
-    assert workers.beats(200, NEW) is Answer.NONE
-    workers.leaves(300, NEW)
-    assert workers.beats(400, OLD) is Answer.FENCED_MEMBER_EPOCH
-    assert workers.ends() == [("member_left", "w", 300)]
-
-
-def test_an_end_is_known_again_by_the_instance_alone() -> None:
-    """A leave that is sent twice ends no start whose clock was set back."""
-    workers = Workers()
-    workers.beats(0, NEW, group_instance_id="i")
-    for at_ms, answer in ((100, Answer.NONE), (300, Answer.FENCED_MEMBER_EPOCH)):
-        assert workers.event(at_ms, EventType.LEAVE, group_instance_id="i", incarnation=NEW) is answer
-        workers.beats(200 + at_ms, OLD, group_instance_id="i")
-    assert workers.ends() == [("member_left", "w", 100)]
-
-
 def test_p1_a_late_heartbeat_takes_no_instance_id_from_a_later_start() -> None:
     """P1: a static worker that came back under another id leaves in order, and nobody expires a session later."""
     workers = Workers()
@@ -195,24 +108,6 @@ def test_p1_a_late_heartbeat_takes_no_instance_id_from_a_later_start() -> None:
     for at_ms, answer in ((SESSION_MS - 1, Answer.FENCED_INSTANCE_ID), (SESSION_MS, Answer.NONE)):
         assert set_back.beats(at_ms, OLD, "w-1", group_instance_id="i") is answer
     assert set_back.ends() == [("member_expired", "w-0", SESSION_MS)]
-
-
-@pytest.mark.parametrize("how", ["outage", "load"])
-def test_p1_an_earlier_incarnation_is_not_alone_while_nobody_could_beat(how: str) -> None:
-    """P1: after an outage, or a load, the later one has a whole session to be heard of before its member is taken."""
-    workers = Workers()
-    workers.beats(0, NEW)
-    workers.beats(100, OLD)
-    if how == "outage":
-        workers.manager.renew(T0 + 200, T0 + 60_000)
-    else:
-        workers.event(200, EventType.UNLOAD)
-        assert workers.beats(3_000, NEW) is Answer.NOT_COORDINATOR
-        workers.event(60_000, EventType.LOAD)
-    for at_ms, answer in ((0, Answer.NONE), (SESSION_MS - 1, Answer.NONE)):
-        assert workers.beats(60_000 + at_ms, OLD) is answer
-    assert workers.leaves(60_000 + SESSION_MS - 1, OLD, failure="x") is Answer.FENCED_MEMBER_EPOCH
-    assert workers.leaves(60_000 + SESSION_MS - 1, NEW) is Answer.NONE
 
 
 def test_a_start_that_fails_before_its_first_heartbeat_is_reported() -> None:
@@ -239,19 +134,6 @@ def test_p1_a_start_whose_failure_is_refused_has_ended(fields: dict[str, Any]) -
     assert workers.beats(500, NEW) is Answer.NONE
     workers.manager.advance(T0 + 500 + SESSION_MS)
     assert workers.ends() == [("member_left", "other", 200), ("member_expired", "w", 500 + SESSION_MS)]
-
-
-@pytest.mark.parametrize("fields", [{}, {"failure": "exit code 3"}])
-def test_p1_a_start_whose_instance_id_another_member_has_may_end(fields: dict[str, str]) -> None:
-    """P1: the leave or failure of a replaced static worker is refused, and its late heartbeat makes no member."""
-    workers = Workers()
-    workers.beats(0, OLD, "w-0", group_instance_id="i")
-    workers.beats(100, NEW, "w-1", group_instance_id="i")
-    assert workers.leaves(200, OLD, "w-0", group_instance_id="i", **fields) is Answer.FENCED_INSTANCE_ID
-    workers.leaves(300, NEW, "w-1", group_instance_id="i")
-    assert workers.beats(400, OLD, "w-0", group_instance_id="i") is Answer.FENCED_MEMBER_EPOCH
-    workers.manager.advance(T0 + 400 + SESSION_MS)
-    assert workers.ends() == [("member_left", "w-1", 300)]
 
 
 def test_records_without_the_field_are_taken_as_they_come() -> None:

@@ -1500,7 +1500,7 @@ MUTANTS: Final = (
         "    is_late = member is not None and is_earlier(event, member)\n",
         "    is_late = False\n",
         "P1",
-        f"{_INCARNATIONS}::test_a_late_leave_ends_no_later_incarnation",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[late leave]",
     ),
     Mutant(
         "a late leave is reported once the next start is gone",
@@ -1548,7 +1548,7 @@ MUTANTS: Final = (
         "    if is_own:\n",
         "    if True:\n",
         "P1",
-        f"{_INCARNATIONS}::test_p1_a_late_heartbeat_brings_no_session[1000]",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[late beat, short session]",
     ),
     Mutant(
         "a late heartbeat says how long the next start may be silent",
@@ -1556,7 +1556,7 @@ MUTANTS: Final = (
         "        if ctx.now_ms - since_ms < member.session_timeout_ms:\n",
         "        if ctx.now_ms - since_ms < (event.session_timeout_ms or member.session_timeout_ms):\n",
         "P1",
-        f"{_INCARNATIONS}::test_an_earlier_incarnation_waits_for_the_session_of_the_later_one[1000]",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[late beats, short session]",
     ),
     Mutant(
         "a late failure counts if it names an instance that nobody holds",
@@ -1565,7 +1565,7 @@ MUTANTS: Final = (
         "    found = find_leaver(ctx, Leaving(event.member_id, event.group_instance_id))\n"
         "    member = found if isinstance(found, Member) else None\n    is_late",
         "P1",
-        f"{_INCARNATIONS}::test_p1_a_late_leave_ends_nobody_whatever_instance_it_names[False-fields1]",
+        f"{_LATE_RECORDS}::test_engine_and_audit_agree_at_any_cut[late failure of another instance]",
     ),
     Mutant(
         "an earlier start takes the member over that an outage kept from beating",
@@ -1573,7 +1573,7 @@ MUTANTS: Final = (
         "max(member.earlier_since_ms, ctx.renewed_ms, ctx.group.loaded_ms)",
         "max(member.earlier_since_ms, ctx.group.loaded_ms)",
         "P1",
-        f"{_INCARNATIONS}::test_p1_an_earlier_incarnation_is_not_alone_while_nobody_could_beat[outage]",
+        f"{_LATE_RECORDS}::test_p1_engine_and_audit_agree_on_a_late_heartbeat_behind_an_outage",
     ),
     Mutant(
         "a late heartbeat takes the instance id of the next start",
