@@ -97,7 +97,6 @@ def record_batch(records: Sequence[tuple[bytes | None, bytes | None]]) -> pa.Rec
         {
             "key": pa.array([key for key, _ in records], pa.binary()),
             "value": pa.array([value for _, value in records], pa.binary()),
-            "value_hash": pa.array([hash(value) for _, value in records], pa.int64()),
             "partition": pa.array([PARTITION] * count, pa.int32()),
             "offset": pa.array(_offsets(records), pa.int64()),
             "append_ms": pa.array(range(T0, T0 + count), pa.int64()),

@@ -151,12 +151,11 @@ def frame_of(records: Sequence[ProducedRecord]) -> pa.RecordBatch:
         [
             pa.array([None] * len(records), pa.binary()),
             pa.array([record.value for record in records], pa.binary()),
-            pa.array([hash(record.value) for record in records], pa.int64()),
             pa.array([record.partition for record in records], pa.int32()),
             pa.array([record.offset for record in records], pa.int64()),
             pa.array([record.append_ms for record in records], pa.int64()),
         ],
-        names=["key", "value", "value_hash", "partition", "offset", "append_ms"],
+        names=["key", "value", "partition", "offset", "append_ms"],
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from heartwheel.engine.heartbeats.repeats import ALWAYS_WHOLE, BatchOf, Repeats, Stamps
+from heartwheel.engine.heartbeats.value_digests import Digests, ValueDigests
 from heartwheel.engine.heartbeats.value_table import UNKNOWN, Codes, Ints, Rows, Shards, ValueTable
 from heartwheel.engine.runtime.map.java_hashes import shards_of
 from heartwheel.wire.event_codec import digests
@@ -23,12 +24,8 @@ BAD: Final = -1
 TICK: Final = -2
 """What stands in the place of a shard for a value that is no event: neither is remembered."""
 
-REMEMBERED_MAX: Final = 4_000_000
-"""How many distinct values a worker remembers; each costs 60 to 80 bytes beside its own."""
-
-REMEMBERED_BYTES_MAX: Final = 512 << 20
-"""How many bytes these values may have together; memory is taken as they come (`docs/performance.md`)."""
-
+REMEMBERED_MAX: Final = 1 << 24
+"""How many distinct values a worker remembers, 50 bytes each; memory is taken as they come (`docs/performance.md`)."""
 
 _DECODED_AT_ONCE: Final = 2048
 """How many values are decoded together: so many events fit into a core's cache."""
@@ -68,7 +65,8 @@ class Decoder:
         self._shards = shards
         self.feeds = frozenset(feeds)
         self.value_bytes_max = value_bytes_max
-        self._table = ValueTable(entries_max=remembered_max, bytes_max=REMEMBERED_BYTES_MAX)
+        self._digests = ValueDigests()
+        self._table = ValueTable(entries_max=remembered_max)
         self._repeats = Repeats()
         self._place = np.empty(remembered_max, np.int32)
 
@@ -76,23 +74,23 @@ class Decoder:
         """Begin with a batch; `None` if all values are to have their bytes."""
         self._repeats.begin(batch, self._table.stamps)
 
-    def decode(self, values: pa.LargeBinaryArray, hashes: Ints, partition: int) -> Decoded:
-        """Decode the values of a frame of one partition, large binary (records,) without nulls, with their hashes."""
-        codes = self._table.find(hashes, values)
-        unknown = np.flatnonzero(codes == UNKNOWN)
+    def decode(self, values: pa.LargeBinaryArray, partition: int) -> Decoded:
+        """Decode the values of a frame of one partition, large binary (records,) without nulls."""
+        digests = self._digests.of(values)
+        codes = self._table.find(digests)
+        unknown, known = np.flatnonzero(codes == UNKNOWN), np.flatnonzero(codes != UNKNOWN)
         entry = np.empty(len(codes), np.int32)
-        first, which = _distinct_values(hashes[unknown], values, unknown)
+        first, which = _distinct_values(digests, unknown)
         entry[unknown] = which
         new = values.take(pa.array(first))
         shard, fingerprints, stamps = self._decode(new)
         feed_fields = self._feed_fields(new, shard, partition)
-        known = codes if not len(unknown) else codes[codes != UNKNOWN]
-        distinct, with_bytes = self._distinct(known)
+        again, with_bytes = self._distinct(codes[known])
+        distinct = codes[known[again]]
         self._place[distinct] = np.arange(len(new), len(new) + len(distinct), dtype=np.int32)
-        entry[codes != UNKNOWN] = self._place[known]
-        bodies = self._table.values().take(pa.array(distinct[:with_bytes]))
+        entry[known] = self._place[codes[known]]
         decoded = Decoded(
-            pa.concat_arrays([new, bodies]),
+            pa.concat_arrays([new, values.take(pa.array(known[again[:with_bytes]]))]),
             np.concatenate((shard, self._table.shards[distinct])),
             np.concatenate((fingerprints, self._table.fingerprints[distinct])),
             entry,
@@ -100,9 +98,7 @@ class Decoder:
         )
         lasts = shard >= 0
         lasts[list(feed_fields)] = False  # an event of a feed has a time of its own in it, so it does not come again
-        good = np.flatnonzero(lasts)
-        good_values = new if len(good) == len(new) else new.take(pa.array(good))
-        self._table.add(hashes[first[good]], good_values, shard[good], fingerprints[good], stamps[good])
+        self._table.add(digests[first[lasts]], shard[lasts], fingerprints[lasts], stamps[lasts])
         return decoded
 
     def _feed_fields(self, values: pa.LargeBinaryArray, shard: Shards, partition: int) -> dict[int, FeedFields]:
@@ -120,13 +116,14 @@ class Decoder:
                     found[at] = relayed
         return found
 
-    def _distinct(self, codes: Codes) -> tuple[Codes, int]:
-        """Return the distinct codes, those that need their bytes first, and how many do; without a sort."""
+    def _distinct(self, codes: Codes) -> tuple[Rows, int]:
+        """Return one place of each distinct code, those that need their bytes first, and how many do."""
         at = np.arange(len(codes), dtype=np.int32)
         self._place[codes] = at
-        distinct = codes[self._place[codes] == at]
+        places = np.flatnonzero(self._place[codes] == at)
+        distinct = codes[places]
         without = self._repeats.take(self._table.stamps, distinct) & (self._table.fingerprints[distinct] != 0)
-        return np.concatenate((distinct[~without], distinct[without])), int(np.count_nonzero(~without))
+        return np.concatenate((places[~without], places[without])), int(np.count_nonzero(~without))
 
     def _decode(self, values: pa.LargeBinaryArray) -> tuple[Shards, Ints, Stamps]:
         """Return the shard and the fingerprint of each value, as in `Decoded`, and its stamp."""
@@ -165,30 +162,24 @@ class Decoder:
             fingerprints[at] = [fingerprint_of(beat) for beat in beats]
 
 
-def _distinct_values(hashes: Ints, values: pa.LargeBinaryArray, rows: Rows) -> tuple[Rows, Rows]:
+def _distinct_values(digests: Digests, rows: Rows) -> tuple[Rows, Rows]:
     """Find the distinct ones among some values.
 
     Args:
-        hashes: int64 (rows,), of these values.
-        values: large binary (records,).
+        digests: uint64 (records, 2).
         rows: intp (rows,), which of them.
 
     Returns:
-        The rows of the distinct values, and for each of `rows` which of them it has.
+        The rows of the distinct values, in their order, and for each of `rows` which of them it has.
     """
-    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    mine = digests[rows]
+    _, first, which = np.unique(mine[:, 0], return_index=True, return_inverse=True)
+    if not np.array_equal(mine[first[which], 1], mine[:, 1]):  # half a digest is not enough
+        _, first, which = np.unique(mine, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty(len(order), np.intp)
     rank[order] = np.arange(len(order))
-    first, which = first[order], rank[which]
-    again = np.flatnonzero(first[which] != np.arange(len(rows)))
-    if len(again):
-        same = pc.equal(values.take(pa.array(rows[again])), values.take(pa.array(rows[first[which[again]]])))
-        if not pc.all(same).as_py():  # different values with one hash
-            coded = values.take(pa.array(rows)).dictionary_encode()
-            which = coded.indices.to_numpy().astype(np.intp)
-            _, first = np.unique(which, return_index=True)
-    return rows[first], which
+    return rows[first[order]], rank[which]
 
 
 def require_trusted(value: bytes, feeds: Collection[str], partition: int) -> FeedFields | None:

@@ -66,14 +66,14 @@ class Packer:
         self._decoder.begin(batch)
 
     def pack(self, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
-        """Pack one batch with the columns key, value, value_hash, partition, offset and append_ms."""
+        """Pack one batch with the columns key, value, partition, offset and append_ms."""
         for partition, part in by_partition(batch):
             yield from self._pack_partition(partition, part, readings)
 
     def _pack_partition(self, partition: int, batch: pa.RecordBatch, readings: ReadingsBuilder) -> Iterator[PackedRow]:
         values = batch.column("value").cast(pa.large_binary())
         append_ms, offset = batch.column("append_ms").to_numpy(), batch.column("offset").to_numpy()
-        decoded, whole = self._decode(values, batch.column("value_hash").to_numpy(), partition)
+        decoded, whole = self._decode(values, partition)
         shard = np.full(len(batch), BAD, np.int16)
         shard[whole] = decoded.shard[decoded.entry]
         tick_rows = np.flatnonzero(shard == TICK)
@@ -94,14 +94,12 @@ class Packer:
             rejects = self._rejects(partition, batch, dict(zip(bad.tolist(), times, strict=True)))
             yield partition % self._shards, PayloadKind.REJECTS, msgspec.json.encode(rejects)
 
-    def _decode(
-        self, values: pa.LargeBinaryArray, hashes: NDArray[np.int64], partition: int
-    ) -> tuple[Decoded, NDArray[np.intp]]:
+    def _decode(self, values: pa.LargeBinaryArray, partition: int) -> tuple[Decoded, NDArray[np.intp]]:
         """Decode the values that are there, and return which of the records have one."""
         if not values.null_count:
-            return self._decoder.decode(values, hashes, partition), np.arange(len(values))
+            return self._decoder.decode(values, partition), np.arange(len(values))
         whole = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-        return self._decoder.decode(values.take(pa.array(whole)), hashes[whole], partition), whole
+        return self._decoder.decode(values.take(pa.array(whole)), partition), whole
 
     def _by_shard(
         self, partition: int, decoded: Decoded, append_ms: NDArray[np.int64], offset: NDArray[np.int64]

@@ -1,13 +1,12 @@
 """What a worker remembers of values that it has decoded: a hash table over whole columns.
 
 A member's heartbeats are mostly the same bytes, so that decoding each distinct value once is what makes the map side
-fast. A Python dictionary costs a call a record; this table looks up a column at a time, by the hash that the JVM has
-computed of each value (`xxhash64`, free beside reading it), with open addressing and linear probing (Knuth, The Art of
-Computer Programming 3, 6.4, algorithm L).
+fast. A Python dictionary costs a call a record; this table looks up a column at a time, with open addressing and linear
+probing (Knuth, The Art of Computer Programming 3, 6.4, algorithm L).
 
-Nobody has to trust that hash: what is found is compared byte by byte, so a value that was made to collide with another
-one is decoded each time, as if it were new. Probing is bounded, and starts at a slot that depends on a random number of
-this process, so that nobody can prepare values that share their slots.
+It keeps no bytes. A value is known again by its digest (`heartwheel.engine.heartbeats.value_digests`), so that each
+costs some 50 bytes, however long it is. Nobody outside of this process can compute digests, so nobody can prepare
+values that share their slots; probing is bounded all the same.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ import secrets
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
+
+from heartwheel.engine.heartbeats.value_digests import Digests
 
 Ints = NDArray[np.int64]
 Shards = NDArray[np.int16]
@@ -32,51 +31,35 @@ PROBES_MAX: Final = 32
 """How many slots are looked at for a value; at most half of them are taken, so that hardly any value needs ten."""
 
 _SLOT_BITS_MIN: Final = 12
-_COMPARED_AT_ONCE: Final = 1024
-"""How many values are fetched and compared together: so many fit into a core's cache."""
-
-_FREE: Final = 0
 
 
 class ValueTable:
-    """A bounded table from values to what they decode to.
+    """A bounded table from values, by their digests, to what they decode to.
 
-    It is a cache of a pure function of the bytes: what it holds may be lost at any time. When it is full, values that
+    It is a cache of a pure function of the value: what it holds may be lost at any time. When it is full, values that
     were not looked up since the last time it was full make room; if all were, it takes no new ones. So a working set of
     twice the bound is half found, and does not drive itself out in turn
     (`test_twice_the_bound_is_still_half_found`).
-
-    Args:
-        bytes_max: most bytes that these values have together.
     """
 
-    def __init__(self, *, entries_max: int, bytes_max: int) -> None:
+    def __init__(self, *, entries_max: int) -> None:
         self._entries_max = entries_max
-        self._bytes_max = bytes_max
         self._multiplier = np.uint64(secrets.randbits(64) | 1)
         # As large as they may become: the system hands out memory as it is written to, and nothing is ever moved.
+        self._digests = np.empty((entries_max, 2), np.uint64)
         self._shards = np.empty(entries_max, np.int16)
         self._fingerprints = np.empty(entries_max, np.int64)
-        self._hashes = np.empty(entries_max, np.int64)
         self._used = np.empty(entries_max, np.bool_)
         self._stamps = np.empty(entries_max, np.int32)
-        self._ends = np.empty(entries_max + 1, np.int64)
-        self._bytes = np.empty(bytes_max, np.uint8)
         self._clear()
 
     def _clear(self) -> None:
         self._count = 0
         self._lookups = 0
-        self._ends[0] = 0
         self._make_slots(_SLOT_BITS_MIN)
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the values in the table."""
-        return int(self._ends[self._count])
 
     @property
     def shards(self) -> Shards:
@@ -93,148 +76,93 @@ class ValueTable:
         """A number beside each value, int32 (values,), by code: the owner of the table may change it."""
         return self._stamps[: self._count]
 
-    def values(self) -> pa.LargeBinaryArray:
-        """Return the values in the table, by code, without copying them."""
-        buffers = [None, pa.py_buffer(self._ends[: self._count + 1]), pa.py_buffer(self._bytes)]
-        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), self._count, buffers)
-
-    def find(self, hashes: Ints, values: pa.LargeBinaryArray) -> Codes:
-        """Look up values.
-
-        Args:
-            hashes: int64 (n,), the hash of each value; any 64-bit hash, but always the same one.
-            values: large binary (n,), without nulls.
+    def find(self, digests: Digests) -> Codes:
+        """Look up values by their digests.
 
         Returns:
             int32 (n,), the code of each value, `UNKNOWN` where it is not in the table.
         """
-        self._lookups += len(hashes)
-        codes = self._probe(_keys(hashes))
-        hits = np.flatnonzero(codes != UNKNOWN)
-        if not len(hits):
-            return codes
-        asked = values if len(hits) == len(codes) else values.take(pa.array(hits))
-        held, found, same = self.values(), pa.array(codes[hits]), np.empty(len(hits), np.bool_)
-        for start in range(0, len(hits), _COMPARED_AT_ONCE):
-            here = slice(start, start + _COMPARED_AT_ONCE)
-            same[here] = pc.equal(held.take(found[here]), asked[here]).to_numpy(zero_copy_only=False)
-        codes[hits[~same]] = UNKNOWN
-        self._used[codes[hits[same]]] = True
+        self._lookups += len(digests)
+        codes = self._probe(digests)
+        self._used[codes[codes != UNKNOWN]] = True
         return codes
 
-    def add(
-        self, hashes: Ints, values: pa.LargeBinaryArray, shards: Shards, fingerprints: Ints, stamps: Codes | None = None
-    ) -> None:
+    def add(self, digests: Digests, shards: Shards, fingerprints: Ints, stamps: Codes | None = None) -> None:
         """Remember values, as many of them as there is room for.
 
         Args:
-            hashes: int64 (n,).
-            values: large binary (n,), distinct, none of them in the table.
+            digests: uint64 (n, 2), distinct, none of them in the table.
             shards: int16 (n,).
             fingerprints: int64 (n,).
             stamps: int32 (n,); 0 if left out.
         """
-        if not len(hashes):
-            return
-        keys, first = np.unique(_keys(hashes), return_index=True)
-        # Of values with one hash, the first is kept. They are kept in the order in which they came, as they will come
-        # in that order again.
-        new = np.sort(first[self._probe(keys) == UNKNOWN])
-        sizes = pc.binary_length(values).to_numpy(zero_copy_only=False)
-        if not self._has_room(len(new), int(sizes[new].sum())) and self._lookups >= 2 * self._count:
+        if self._count + len(digests) > self._entries_max and self._lookups >= 2 * self._count:
             self._forget_unused()
-        room = np.cumsum(sizes[new]) <= self._bytes_max - self.nbytes
-        new = new[room][: self._entries_max - self._count]
-        if len(new):
-            start = self._count
-            self._append(_keys(hashes)[new], values.take(pa.array(new)), shards[new], fingerprints[new])
-            self._stamps[start : self._count] = 0 if stamps is None else stamps[new]
-
-    def _has_room(self, count: int, size: int) -> bool:
-        return self._count + count <= self._entries_max and self.nbytes + size <= self._bytes_max
+        # Those that came first are kept if there is no room for all, as they will come in that order again.
+        room = slice(self._entries_max - self._count)
+        start = self._count
+        self._append(digests[room], shards[room], fingerprints[room])
+        self._stamps[start : self._count] = 0 if stamps is None else stamps[room]
 
     def _forget_unused(self) -> None:
         kept = np.flatnonzero(self._used[: self._count])
-        hashes, values = self._hashes[kept], self.values().take(pa.array(kept))
-        shards, fingerprints, stamps = self._shards[kept], self._fingerprints[kept], self._stamps[kept]
+        digests, shards, fingerprints = self._digests[kept], self._shards[kept], self._fingerprints[kept]
+        stamps = self._stamps[kept]
         self._clear()
-        if len(kept):
-            self._append(hashes, values, shards, fingerprints)
+        self._append(digests, shards, fingerprints)
         self._stamps[: len(kept)] = stamps
         self._used[: len(kept)] = False
 
-    def _append(self, keys: Ints, values: pa.LargeBinaryArray, shards: Shards, fingerprints: Ints) -> None:
-        start, stop = self._count, self._count + len(keys)
-        ends, data = _contents(values)
-        self._bytes[self.nbytes : self.nbytes + len(data)] = data
-        self._ends[start + 1 : stop + 1] = ends + self.nbytes
-        self._hashes[start:stop] = keys
+    def _append(self, digests: Digests, shards: Shards, fingerprints: Ints) -> None:
+        start, stop = self._count, self._count + len(digests)
+        self._digests[start:stop] = digests
         self._shards[start:stop] = shards
         self._fingerprints[start:stop] = fingerprints
         self._used[start:stop] = True
         self._count = stop
-        if 2 * stop > len(self._slot_keys):
+        if 2 * stop > len(self._slots):
             self._make_slots(max(self._slot_bits + 1, int(2 * stop - 1).bit_length()))
-            self._insert(self._hashes[:stop], np.arange(stop, dtype=np.int32))
-        else:
-            self._insert(keys, np.arange(start, stop, dtype=np.int32))
+            start = 0
+        self._insert(np.arange(start, stop, dtype=np.int32))
 
     # -- the slots
 
     def _make_slots(self, bits: int) -> None:
         self._slot_bits = bits
-        self._slot_keys = np.full(1 << bits, _FREE, np.int64)
-        self._slot_codes = np.full(1 << bits, UNKNOWN, np.int32)
+        self._slots = np.full(1 << bits, UNKNOWN, np.int32)
 
-    def _first_slots(self, keys: Ints) -> Rows:
-        # Multiplicative hashing (Knuth 6.4): the highest bits depend on all bits of the key and on the multiplier.
-        mixed = keys.view(np.uint64) * self._multiplier
-        return (mixed >> np.uint64(64 - self._slot_bits)).astype(np.intp)
+    def _first_slots(self, digests: Digests) -> Rows:
+        # Multiplicative hashing (Knuth 6.4): the highest bits depend on all bits of the number and on the multiplier.
+        return (digests[:, 0] * self._multiplier >> np.uint64(64 - self._slot_bits)).astype(np.intp)
 
-    def _probe(self, keys: Ints) -> Codes:
-        """Return the code of each key, without a look at the values."""
-        slots = self._first_slots(keys)
-        found = self._slot_keys[slots]
-        codes: Codes = np.where(found == keys, self._slot_codes[slots], np.int32(UNKNOWN))
-        rest = np.flatnonzero((found != keys) & (found != _FREE))
-        slots, keys = slots[rest], keys[rest]
+    def _probe(self, digests: Digests) -> Codes:
+        slots = self._first_slots(digests)
+        codes: Codes = self._slots[slots]
+        rest = np.flatnonzero((codes != UNKNOWN) & ~self._are(codes, digests))
         for _ in range(PROBES_MAX - 1):
             if not len(rest):
                 break
-            slots = (slots + 1) & (len(self._slot_keys) - 1)
-            found = self._slot_keys[slots]
-            hit = found == keys
-            codes[rest[hit]] = self._slot_codes[slots[hit]]
-            going_on = ~hit & (found != _FREE)
-            rest, slots, keys = rest[going_on], slots[going_on], keys[going_on]
+            slots[rest] = next_slots = (slots[rest] + 1) & (len(self._slots) - 1)
+            codes[rest] = found = self._slots[next_slots]
+            rest = rest[(found != UNKNOWN) & ~self._are(found, digests[rest])]
+        codes[rest] = UNKNOWN
         return codes
 
-    def _insert(self, keys: Ints, codes: Codes) -> None:
-        """File distinct new keys; one that finds no slot within the probes stays unknown, and costs its place."""
-        slots = self._first_slots(keys)
+    def _are(self, codes: Codes, digests: Digests) -> NDArray[np.bool_]:
+        """Return which codes are those of the values with these digests; of `UNKNOWN` the answer means nothing."""
+        held = self._digests[codes]
+        same: NDArray[np.bool_] = (held[:, 0] == digests[:, 0]) & (held[:, 1] == digests[:, 1])
+        return same
+
+    def _insert(self, codes: Codes) -> None:
+        """File distinct new values; one that finds no slot within the probes stays unknown, and costs its place."""
+        slots = self._first_slots(self._digests[codes])
         for _ in range(PROBES_MAX):
-            free = np.flatnonzero(self._slot_keys[slots] == _FREE)
-            # Where several keys want one free slot, all write and the last one has it; the others see that and go on.
-            self._slot_keys[slots[free]] = keys[free]
-            won = free[self._slot_keys[slots[free]] == keys[free]]
-            self._slot_codes[slots[won]] = codes[won]
-            waiting = np.ones(len(keys), np.bool_)
-            waiting[won] = False
-            keys, codes, slots = keys[waiting], codes[waiting], slots[waiting]
-            if not len(keys):
+            free = np.flatnonzero(self._slots[slots] == UNKNOWN)
+            # Where several want one free slot, all write and the last one has it; the others see that and go on.
+            self._slots[slots[free]] = codes[free]
+            waiting = self._slots[slots] != codes
+            codes, slots = codes[waiting], slots[waiting]
+            if not len(codes):
                 return
-            slots = (slots + 1) & (len(self._slot_keys) - 1)
-
-
-def _keys(hashes: Ints) -> Ints:
-    """Return the hashes with 1 for 0, which marks free slots; values are compared anyway."""
-    return np.where(hashes == _FREE, np.int64(1), hashes)
-
-
-def _contents(values: pa.LargeBinaryArray) -> tuple[Ints, NDArray[np.uint8]]:
-    """Return where each value ends, counted from the first one's start, and all their bytes."""
-    _, offsets, data = values.buffers()
-    ends = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
-    start, stop = int(ends[0]), int(ends[-1])
-    contents = np.frombuffer(data, np.uint8)[start:stop] if data is not None else np.empty(0, np.uint8)
-    return ends[1:] - start, contents
+            slots = (slots + 1) & (len(self._slots) - 1)

@@ -84,14 +84,7 @@ def source_options(config: StreamConfig) -> dict[str, str]:
 def read_topic(spark: SparkSession, config: StreamConfig) -> DataFrame:
     """Read the topic of a job, in bounded batches: a backlog carries its own time."""
     source = spark.readStream.format("kafka").options(**source_options(config)).load()
-    return source.select(
-        "key",
-        "value",
-        F.xxhash64("value").alias("value_hash"),
-        "partition",
-        "offset",
-        append_ms(),
-    )
+    return source.select("key", "value", "partition", "offset", append_ms())
 
 
 def append_ms() -> Column:
