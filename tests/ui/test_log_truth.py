@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from heartwheel.settings import Settings
 from heartwheel.settings.servers import DashboardSettings
@@ -120,11 +120,19 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SimpleNamespace]:
         yield SimpleNamespace(url=page.url.rstrip("/"))
 
 
+@pytest.fixture(scope="module")
+def reader(browser: Browser, log: SimpleNamespace) -> Iterator[Tab]:
+    """Keep a tab on the log."""
+    one = Tab(browser, log.url, viewport={"width": 1440, "height": 900}, color_scheme="light")
+    yield one
+    one.close()
+
+
 @pytest.fixture
-def shown(tab: Callable[..., Tab], log: SimpleNamespace) -> Callable[[str], Page]:
-    """Give a function that opens a page of the log."""
-    opened = tab(log, viewport={"width": 1440, "height": 900}, color_scheme="light")
-    return opened.open
+def shown(reader: Tab) -> Iterator[Callable[[str], Page]]:
+    """Give a function that goes to a page of the log; at the end it may not have complained."""
+    yield reader.go
+    assert reader.complaints == []
 
 
 def cells(rows: Locator) -> list[list[str]]:
