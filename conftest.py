@@ -20,14 +20,23 @@ LANES = ("spark", "ui", "kafka")
 SPREAD = ("tests/simulation/test_histories.py",)
 """Files whose tests need not stay together: each is long, and whichever lane is free takes the next."""
 
-SPARK_ROOM = "tests/spark/"
-"""Whose jobs are a lane, one after the other; any other file with a job is a unit of its own."""
+SHARED_SPARK = "spark: SparkSession"
+"""What files with tests on the Spark of tests/spark/conftest.py have: they are a lane.
+
+A file that starts jobs is a unit of its own.
+"""
 
 LONGEST = (
     "spark",
     "ui",
     "kafka",
+    "tests/spark/test_job_live.py",
+    "tests/spark/test_real_faults.py",
     *SPREAD,
+    "tests/spark/test_job.py",
+    "tests/packaging/test_extras.py",
+    "tests/spark/test_time_outages.py",
+    "tests/spark/test_given_spark.py",
     "tests/examples/test_examples.py",
     "tests/tap/test_truth.py",
     "tests/shard/test_heartbeats.py",
@@ -86,18 +95,12 @@ def _turn_of(file: str) -> int:
     return LONGEST.index(_lane_of(file)) if _lane_of(file) in LONGEST else len(LONGEST)
 
 
-def _lane_of(file: str) -> str:
-    return file if _is_lone_job(file) else next(iter(_marks_of(file)), file)
-
-
-def _is_lone_job(file: str) -> bool:
-    return "spark" in _marks_of(file) and not file.startswith(SPARK_ROOM)
-
-
 @functools.cache
-def _marks_of(file: str) -> list[str]:
+def _lane_of(file: str) -> str:
     text = (Path(__file__).parent / file).read_text(encoding="utf-8")
-    return [mark for mark in LANES if f"pytest.mark.{mark}" in text]
+    marks = [mark for mark in LANES if f"pytest.mark.{mark}" in text]
+    starts_jobs = "spark" in marks and SHARED_SPARK not in text
+    return file if starts_jobs else next(iter(marks), file)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -39,6 +39,12 @@ def test_the_longest_come_first(lanes: ModuleType) -> None:
     assert sorted(files, key=lanes._turn_of) == ["tests/spark/test_job.py", "tests/tap/test_truth.py", *QUICK]
 
 
+def test_files_on_the_shared_spark_are_a_lane(lanes: ModuleType) -> None:
+    """One worker runs them, on one JVM; a file that starts jobs is for any worker."""
+    files = ["tests/spark/test_sessions_files.py", "tests/spark/test_frames.py", "tests/spark/test_job.py"]
+    assert [lanes._lane_of(file) for file in files] == ["spark", "spark", "tests/spark/test_job.py"]
+
+
 def test_a_run_writes_what_its_files_took(tmp_path: Path) -> None:
     """The file has every file that ran, the slowest first, and the summary names them."""
     written = tmp_path / "folder" / "durations.json"
