@@ -8,7 +8,8 @@ import os
 import threading
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from typing import Any
+from contextlib import ExitStack
+from typing import Any, Final
 
 import pytest
 from hypothesis import Phase, settings
@@ -36,6 +37,9 @@ settings.load_profile("heartwheel")
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -Dspark.ui.enabled=false"
 
 _numbers = itertools.count(1)
+
+_browsers: Final[list[tuple[ExitStack, Browser]]] = []
+"""The Chromium of the tests, and what ends it, while it runs."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -85,12 +89,22 @@ def kafka_broker() -> Iterator[EmbeddedKafka]:
         yield broker
 
 
-# As long as Playwright runs, asyncio.run() fails in its thread: it must not outlive the file that uses it.
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Run one Chromium for the tests of a file; each test has tabs of its own."""
-    with chromium() as running:
-        yield running
+def browser() -> Browser:
+    """Return the Chromium that files of one lane share; each test has tabs of its own."""
+    if not _browsers:
+        running = ExitStack()
+        _browsers.append((running, running.enter_context(chromium())))
+    return _browsers[0][1]
+
+
+# As long as Playwright runs, asyncio.run() fails in its thread.
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End Chromium before a file that has no tests of the page."""
+    stays = nextitem is not None and (nextitem.path == item.path or nextitem.get_closest_marker("ui") is not None)
+    if _browsers and not stays:
+        _browsers.pop()[0].close()
 
 
 @pytest.fixture
