@@ -34,11 +34,15 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka]
 
 @pytest.fixture(scope="module")
 def live(kafka_broker: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
-    """Run one job for the tests that only feed it; each has groups of its own."""
+    """Run one job for the tests that only feed it; each has groups of its own.
+
+    A batch a second is enough for all of them.
+    """
     topics = Topics(kafka_broker.bootstrap, lambda name: f"{name}-live")
     sessions = [f"coordinator.group_{kind}_session_timeout={SESSION_MS}ms" for kind in ("consumer", "share", "streams")]
     folder = tmp_path_factory.mktemp("live")
-    with running(topics, folder / "checkpoint", f"metrics.port={free_port()}", *sessions) as job:
+    more = ["engine.trigger_interval=1s", f"metrics.port={free_port()}"]
+    with running(topics, folder / "checkpoint", *more, *sessions) as job:
         job.until_live()
         yield job
 
@@ -182,7 +186,7 @@ def test_the_job_topic_says_how_the_job_stands(live: Job) -> None:
     live.topics.send(beats_of("told", 3))
     row = live.wait_for(lambda: _job_after(live.topics, records=before + 3), "three records more in the job topic")
     assert row.last_batch.ended_ms <= row.at_ms
-    assert (row.trigger_interval_ms, row.shards, row.fault) == (500, 2, None)
+    assert (row.trigger_interval_ms, row.shards, row.fault) == (1_000, 2, None)
     assert {record.key for record in live.topics.read("job")} == {b"job"}
 
 

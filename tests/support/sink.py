@@ -16,7 +16,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from support.job import PATIENCE_S, wait_for
 
-TRIGGER = {"processingTime": "300 milliseconds"}
+TRIGGER = {"processingTime": "600 milliseconds"}
+"""How often a query has a batch: most tests wait for seconds, and a batch costs CPU time even if nothing has come."""
 
 
 class KilledError(RuntimeError):
@@ -51,7 +52,7 @@ class Sink:
 
 
 def start(frame: DataFrame, sink: Sink, checkpoint: Path, **trigger: Any) -> StreamingQuery:
-    """Start a query into a sink; without a trigger, with batches every 300 ms."""
+    """Start a query into a sink; without a trigger, with batches every 600 ms."""
     writer = frame.writeStream.foreachBatch(sink).option("checkpointLocation", str(checkpoint))
     return writer.trigger(**(trigger or TRIGGER)).start()
 
