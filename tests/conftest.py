@@ -33,8 +33,9 @@ settings.register_profile(
 settings.load_profile("heartwheel")
 
 # Every JVM of Spark that a test starts, in any way, uses its first compiler alone: it ends before the second one has
-# paid for itself. And nobody opens the page that Spark would serve.
+# paid for itself. And nobody opens the page that Spark would serve. A small JVM before each puts its command together.
 os.environ["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1 -Dspark.ui.enabled=false"
+os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _numbers = itertools.count(1)
 
