@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from heartwheel.readers.live.lane_store import LaneStore
+from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
 from heartwheel.sources.explain.facts import Fact
@@ -26,6 +28,12 @@ from support.watching import watching
 
 FAILS = "Member {} in group {} has failed, removing it from the group"
 HOUR_S = 3_600
+
+
+def lanes_of(picture: Picture) -> LaneStore:
+    """Return the marks of an older time."""
+    assert picture.lanes is not None
+    return picture.lanes.store
 
 
 @pytest.fixture
@@ -141,11 +149,11 @@ def test_of_a_time_with_too_many_lines_the_newest_are_read(tmp_path: Path) -> No
     with watching(tmp_path, log):
         pass
     end_ms, rule = START_MS + 60_000_000, StormRule()
-    some = older_time(tmp_path / "history.db", START_MS, end_ms, 300, storm=rule).lanes
+    some = lanes_of(older_time(tmp_path / "history.db", START_MS, end_ms, 300, storm=rule))
     assert some.known_from_ms is not None
     assert START_MS < some.known_from_ms < end_ms
     assert 0 < sum(len(group.marks) for group in some.groups.values()) <= 300
-    every = older_time(tmp_path / "history.db", START_MS, end_ms, 5_000, storm=rule).lanes
+    every = lanes_of(older_time(tmp_path / "history.db", START_MS, end_ms, 5_000, storm=rule))
     assert every.known_from_ms is None
     assert sum(len(group.marks) for group in every.groups.values()) == 1_000
 
@@ -177,5 +185,5 @@ def test_a_removal_of_an_older_time_has_its_cause(tmp_path: Path) -> None:
             )
             opened.keep_happenings([killed], now_ms=0)
     older = older_time(path, at_ms - 60_000, at_ms + 60_000, 1_000, storm=StormRule())
-    (mark,) = older.lanes.groups["g"].marks
+    (mark,) = lanes_of(older).groups["g"].marks
     assert any("p:1" in sentence for sentence in mark.why), mark.why

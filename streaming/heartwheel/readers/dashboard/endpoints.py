@@ -42,7 +42,7 @@ from heartwheel.readers.live.groups import GroupDetail, group_detail
 from heartwheel.readers.live.history_documents import GroupTail, HistoryBusyError, MemberHistory, MemberSeen
 from heartwheel.readers.live.lane_documents import LanePage
 from heartwheel.readers.live.lane_page import LaneFilter, LanesBusyError, lane_page
-from heartwheel.readers.live.members import MemberView, member_view
+from heartwheel.readers.live.members import MemberView, expirations_of, member_view
 from heartwheel.readers.live.now import now_of
 from heartwheel.readers.live.now_document import Now
 from heartwheel.readers.live.rebalances import RebalancePage, list_rebalances
@@ -52,7 +52,7 @@ from heartwheel.readers.live.wheel import WheelView, shards_of, wheel_of
 
 T = TypeVar("T")
 
-_GONE_HINT: Final = "it may have left the window that is shown; /api/now tells how long that is"
+_GONE_HINT: Final = "it may be older than what is kept; /api/now tells how long that is in memory"
 
 
 class GroupAnswer(GroupDetail, frozen=True, kw_only=True):
@@ -115,7 +115,8 @@ def _filter(query: MatchQuery) -> ExpirationFilter:
 
 def expiration(deps: Deps, query: ExpirationQuery) -> ExpirationDetail:
     """Return one expiration with its explanation."""
-    return _found(expiration_detail(deps.picture, query.id), "expiration", query.id)
+    with _readable():
+        return _found(expiration_detail(deps.picture, query.id), "expiration", query.id)
 
 
 def groups(deps: Deps, query: GroupsQuery) -> GroupPage:
@@ -134,7 +135,9 @@ def groups(deps: Deps, query: GroupsQuery) -> GroupPage:
 def group(deps: Deps, query: GroupQuery) -> GroupAnswer:
     """Return one group, its events, and the members that send heartbeats."""
     group_id = query.group_id
-    found = _found(group_detail(deps.picture, group_id, deps.storm, now_ms=deps.now_ms()), "group", group_id)
+    with _readable():
+        shown = group_detail(deps.picture, group_id, deps.storm, now_ms=deps.now_ms())
+    found = _found(shown, "group", group_id)
     tail = _read_tail(deps, group_id)
     fields = {name: getattr(found, name) for name in GroupDetail.__struct_fields__}
     return GroupAnswer(**fields, members_seen=list(tail.members), members_note=tail.note)
@@ -142,7 +145,10 @@ def group(deps: Deps, query: GroupQuery) -> GroupAnswer:
 
 def timeline(deps: Deps, query: TimelineQuery) -> TimelinePage:
     """Return a part of one group's timeline."""
-    found = timeline_page(deps.picture, query.group_id, before=query.before, limit=query.limit)
+    with _readable():
+        found = timeline_page(
+            deps.picture, query.group_id, before=query.before, until_ms=query.until_ms, limit=query.limit
+        )
     return _found(found, "group", query.group_id)
 
 
@@ -158,14 +164,14 @@ def _read_tail(deps: Deps, group_id: str) -> GroupTail:
 def member(deps: Deps, query: MemberQuery) -> MemberView:
     """Return one member: its expirations, why, whether it is back, and its last heartbeats."""
     group_id, member_id = query.group_id, query.member_id
-    with deps.picture.lock:
-        entry = deps.picture.groups.entries.get(group_id)
-        rows = [row for row in entry.expirations if row.member_id == member_id] if entry else []
+    with _readable():
+        found = expirations_of(deps.picture, group_id, member_id, query.until_ms)
+    rows = found.rows
     history = _read_history(deps, group_id, member_id, rows)
     unread = deps.history is not None and history.note
-    if not rows and not history.events and not unread:
+    if not rows and not history.events and not unread and found.older_until_ms is None:
         _found(None, f"member of group {group_id}", member_id)
-    return member_view(group_id, member_id, rows, history)
+    return member_view(group_id, member_id, found, history)
 
 
 def _read_history(deps: Deps, group_id: str, member_id: str, rows: list[Any]) -> MemberHistory:

@@ -21,6 +21,7 @@ Before = Annotated[Annotated[int, Meta(ge=1, le=2**53)] | None, Meta(description
 Limit = Annotated[int, Meta(ge=1, le=1_000, description="Most rows.")]
 Shard = Annotated[int, Meta(ge=0, le=1_000_000)]
 Whole = Annotated[int, Meta(ge=0, le=2**53)]
+Until = Annotated[Whole | None, Meta(description="The `older_until_ms` of the answer before.")]
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +93,7 @@ class TimelineQuery(GroupQuery, frozen=True, kw_only=True):
     """A part of a group's timeline."""
 
     before: Before = None
+    until_ms: Until = None
     limit: Limit = 100
 
 
@@ -99,6 +101,7 @@ class MemberQuery(GroupQuery, frozen=True, kw_only=True):
     """One member."""
 
     member_id: str
+    until_ms: Until = None
 
 
 class RebalancesQuery(NowQuery, frozen=True, kw_only=True):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 import msgspec
 
 from heartwheel.wire.verdict_rows import ExpirationRow, TriggerRow
 from heartwheel.wire.verdicts import ExpiryReason
+
+_LOGGED_ID: Final = re.compile(r"([0-9a-f]{1,13})-[0-9a-f]{32}")
 
 
 class Expiration(ExpirationRow, kw_only=True):
@@ -68,6 +71,17 @@ class LoggedTrigger(TriggerRow, kw_only=True):
     """A row of the triggers topic made from a broker's log: `member_count` is `None` where the log does not have it."""
 
     member_count: int | None  # type: ignore[assignment] # a broker's log may not have it
+
+
+def logged_id(time_ms: int, digest: str) -> str:
+    """Return the id of an expiration from a broker's log: it says when that was, so that a history finds it."""
+    return f"{max(0, time_ms):x}-{digest}"
+
+
+def logged_ms(id_: str) -> int | None:
+    """Return when an expiration from a broker's log was, by its id, epoch ms; `None` if it is no such id."""
+    found = _LOGGED_ID.fullmatch(id_)
+    return None if found is None else int(found[1], 16)
 
 
 FROM_A_LOG: Final = -1

@@ -9,13 +9,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from heartwheel.readers.live.expiration import Expiration, is_same_member
+from heartwheel.readers.live.expiration import Expiration, is_same_member, logged_ms
+from heartwheel.readers.live.older import older_picture, older_until_ms
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.why import why
 from heartwheel.wire.verdict_rows import TriggerRow
-
-LINES_READ_MAX: Final = 15_000
-"""Most lines of a history that are read for one list of expirations: about a second's work."""
 
 
 class ExpirationOrder(enum.StrEnum):
@@ -85,7 +83,8 @@ class ExpirationDetail(Expiration, kw_only=True):
     Args:
         why: what happened, in sentences.
         trigger: the rebalance it caused, if it did and that is known.
-        again: how many other times the same worker was expired in the window, by its member, instance or client.
+        again: how many other times the same worker was expired in the window, by its member, instance or client; of an
+            expiration that is read from a history, within a quarter of an hour of it.
     """
 
     why: list[str]
@@ -116,16 +115,14 @@ def matching(picture: Picture, wanted: ExpirationFilter) -> Matching:
     from_ms = wanted.since_ms or 0
     if source is not None and (wanted.since_ms is not None or wanted.until_ms is not None):
         to_ms = (source.store.newest_ms or 0) + 1 if wanted.until_ms is None else wanted.until_ms
-        older = source.older(from_ms, to_ms, known_from_ms=known_ms, lines_max=LINES_READ_MAX)
+        older = older_picture(picture, from_ms, to_ms, known_ms=known_ms, group_id=wanted.group)
         if older is not None:
-            rows = list(_matching(picture, older.expirations, wanted))
-            is_cut = older.known_from_ms is not None and older.known_from_ms > from_ms
-            return Matching(rows, len(rows), older.known_from_ms if is_cut else None)
+            rows = list(_matching(picture, older.window.rows, wanted))
+            return Matching(rows, len(rows), older_until_ms(older, older.known_from_ms, from_ms=from_ms))
     with picture.lock:
         rows = list(_matching(picture, picture.window.rows, wanted))
         total = count_expirations(picture, canary=wanted.canary)
-    has_older = source is not None and source.has_older and known_ms is not None and from_ms < known_ms
-    return Matching(rows, total, known_ms if has_older else None)
+    return Matching(rows, total, older_until_ms(picture, known_ms, from_ms=from_ms))
 
 
 def _matching(picture: Picture, rows: Reversible[Expiration], wanted: ExpirationFilter) -> Iterator[Expiration]:
@@ -180,7 +177,19 @@ def count_expirations(picture: Picture, *, canary: bool = False) -> int:
 
 
 def expiration_detail(picture: Picture, id_: str) -> ExpirationDetail | None:
-    """Return one expiration with its explanation; `None` if no such id is in the window."""
+    """Return one expiration with its explanation; `None` if no such id is in the window, or in the history.
+
+    Raises:
+        LanesBusyError: another time is being read from the history at the moment.
+    """
+    found, at_ms = _detail(picture, id_), logged_ms(id_)
+    if found is not None or at_ms is None:
+        return found
+    older = older_picture(picture, at_ms, at_ms + 1, known_ms=picture.window.known_from_ms)
+    return None if older is None else _detail(older, id_)
+
+
+def _detail(picture: Picture, id_: str) -> ExpirationDetail | None:
     with picture.lock:
         row = picture.window.by_id(id_)
         if row is None:

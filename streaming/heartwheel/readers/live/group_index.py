@@ -16,9 +16,6 @@ from heartwheel.wire.verdict_rows import TriggerRow
 ARRIVALS_MAX: Final = 20_000
 """Most arrivals that are remembered without being a return: two topics have no common order."""
 
-LINES_MAX: Final = 5_000
-"""Most lines of a broker's log that are kept of a group."""
-
 OPEN_MAX: Final = 20_000
 """Most expirations whose return is waited for."""
 
@@ -56,7 +53,7 @@ class GroupEntry:
         self.expirations: deque[Expiration] = _NO_ROWS
         self.emptied_by: Expiration | None = None
         """The expiration that took the last member of the group by its newest row; `None` if that member left."""
-        self.lines: list[LoggedLine] = []
+        self.lines: deque[LoggedLine] = _NO_ROWS
         """The newest other lines of a broker's log."""
         self.verdict: list[str] = []
         """The verdict of a broker's log, in sentences."""
@@ -116,7 +113,7 @@ class GroupIndex:
 
     Args:
         groups_max: most groups that are kept.
-        triggers_max: most rows of the triggers topic that are kept, of all groups together.
+        triggers_max: most rows of the triggers topic that are kept, of all groups together, and most lines of logs.
         window_ms: for how long they are kept, ms.
         expected: how many members each group should have, by its id.
     """
@@ -129,7 +126,10 @@ class GroupIndex:
         """Rises with every change of any group."""
         self.forgotten = 0
         """The number of groups that were dropped because there were too many."""
+        self.known_from_ms: int | None = None
+        """From when on it has all rows and lines that were not too old, epoch ms; `None`: from the first on."""
         self._triggers: deque[tuple[int, GroupEntry]] = deque()
+        self._lines: deque[tuple[int, GroupEntry]] = deque()
         self._open = Unpaired[Expiration](OPEN_MAX)
         """Expirations whose member has not come back, the newest of all groups."""
         self._arrivals = Unpaired[Arrival](ARRIVALS_MAX)
@@ -145,12 +145,32 @@ class GroupIndex:
         if entry is None:
             entry = self.entries[group_id] = GroupEntry(group_id, self._expected.get(group_id))
             if len(self.entries) > self._groups_max:
-                self.entries.popitem(last=False)
-                self.forgotten += 1
+                self._forget(self.entries.popitem(last=False)[1])
         self.version += 1
         entry.version = self.version
         self.entries.move_to_end(group_id)
         return entry
+
+    def _forget(self, entry: GroupEntry) -> None:
+        self.forgotten += 1
+        times = [each.append_ms for each in entry.expirations] + [line["time_ms"] for line in entry.lines]
+        times += [] if entry.newest is None else [entry.newest.time_ms]
+        self._note_dropped(max(times, default=-1))
+
+    def _note_dropped(self, time_ms: int) -> None:
+        self.known_from_ms = max(self.known_from_ms or 0, time_ms + 1)  # others of that moment may be gone, too
+
+    def add_line(self, group_id: str, line: LoggedLine) -> None:
+        """Add a line of a broker's log that is no row of a topic."""
+        entry = self.touch(group_id)
+        entry.lines = entry.lines or deque()
+        entry.lines.append(line)
+        self._lines.append((line["time_ms"], entry))
+        if len(self._lines) > self._triggers_max:
+            time_ms, entry = self._lines.popleft()
+            entry.lines.popleft()
+            entry.lines = entry.lines or _NO_ROWS
+            self._note_dropped(time_ms)
 
     def add_trigger(self, row: TriggerRow, append_ms: int) -> list[Expiration]:
         """Add a row of the triggers topic; return the expirations whose `returned_ms` changed with it."""
@@ -260,7 +280,9 @@ class GroupIndex:
         """Remove rebalances that are too old or too many."""
         oldest_ms = now_ms - self._window_ms
         while self._triggers and (self._triggers[0][0] < oldest_ms or len(self._triggers) > self._triggers_max):
-            entry = self._triggers.popleft()[1]
+            time_ms, entry = self._triggers.popleft()
+            if time_ms >= oldest_ms:
+                self._note_dropped(time_ms)
             entry.triggers.popleft()
             entry.triggers = entry.triggers or _NO_ROWS
 

@@ -10,6 +10,7 @@ import msgspec
 from heartwheel.readers.live.changes import cause_words
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.older import older_until_ms, picture_with
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownKind, ShownState, kind_of, state_of, words_of
 from heartwheel.readers.live.storms import Storm, StormRule, storm_of
@@ -112,11 +113,13 @@ class GroupDetail(Group, kw_only=True, frozen=True):
         timeline: its events, newest first; each row of the topics with `time_ms`, `kind` and `text`.
         expirations: its newest expirations, newest first, in place of their number.
         expirations_count: their number in the window.
+        older_until_ms: up to when a history has expirations that are not in the window, epoch ms; `None`: it has none.
     """
 
     timeline: list[TimelineLine]
     expirations: list[Expiration]  # type: ignore[assignment] # a list of groups counts them, one group shows them
     expirations_count: int
+    older_until_ms: int | None = None
 
 
 def group_of(entry: GroupEntry, rule: StormRule, *, now_ms: int) -> Group:
@@ -213,7 +216,12 @@ def storms(picture: Picture, rule: StormRule, *, now_ms: int, canary: bool = Fal
 
 
 def group_detail(picture: Picture, group_id: str, rule: StormRule, *, now_ms: int) -> GroupDetail | None:
-    """Return a group with its newest history; `None` if nothing of it was seen."""
+    """Return a group with its newest history; `None` if nothing of it was seen.
+
+    Raises:
+        LanesBusyError: another time is being read from the history at the moment.
+    """
+    picture = picture_with(picture, group_id)
     with picture.lock:
         entry = picture.groups.entries.get(group_id)
         if entry is None:
@@ -221,6 +229,8 @@ def group_detail(picture: Picture, group_id: str, rule: StormRule, *, now_ms: in
         group = group_of(entry, rule, now_ms=now_ms)
         timeline = timeline_of(entry)
         newest = list(islice(reversed(entry.expirations), EXPIRATIONS_SHOWN_MAX))
+        older_ms = older_until_ms(picture, picture.window.known_from_ms)
     fields = {name: getattr(group, name) for name in Group.__struct_fields__}
     fields |= {"timeline": timeline, "expirations": newest, "expirations_count": group.expirations}
+    fields["older_until_ms"] = older_ms
     return GroupDetail(**fields)

@@ -6,15 +6,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
 from heartwheel.base.errors import HeartwheelError
-from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.lane_builder import group_lanes
 from heartwheel.readers.live.lane_documents import LanePage, LaneSlot
 from heartwheel.readers.live.lane_store import LaneStore, Mark, MarkKind
+
+if TYPE_CHECKING:  # it has these lanes
+    from heartwheel.readers.live.picture import Picture
 
 SLOTS: Final = 120
 """The number of slots that the shown time is divided into."""
@@ -27,22 +29,8 @@ class LanesBusyError(HeartwheelError):
     """Another stretch of time is being read from the history right now."""
 
 
-class OlderTime(NamedTuple):
-    """What a history has of a stretch of time.
-
-    Args:
-        lanes: the marks of its timeline.
-        expirations: its expirations, in the order of time.
-        known_from_ms: from when on that is everything, epoch ms; `None`: all of the time.
-    """
-
-    lanes: LaneStore
-    expirations: Sequence[Expiration]
-    known_from_ms: int | None
-
-
-ReadOlder = Callable[[int, int, int], OlderTime]
-"""Reads a stretch of time, of at most so many lines, the newest."""
+ReadOlder = Callable[[int, int, int, str], "Picture"]
+"""Reads a stretch of time into a picture: at most so many lines, the newest, and those of one group if it is named."""
 
 
 class LaneFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,28 +75,32 @@ class LaneSource:
     ) -> None:
         self.store, self.follows, self._older, self._lines_max = store, follows, older, lines_max
         self._lock = threading.Lock()
-        self._read: OrderedDict[tuple[int, int, int], tuple[float, OlderTime]] = OrderedDict()
+        self._read: OrderedDict[tuple[int, int, int, str], tuple[float, Picture]] = OrderedDict()
 
     @property
     def has_older(self) -> bool:
         """Whether a time that is not in memory can be read."""
         return self._older is not None
 
-    def between(self, from_ms: int, to_ms: int) -> LaneStore:
-        """Return the marks of a time.
+    def between(self, from_ms: int, to_ms: int, group_id: str = "") -> LaneStore:
+        """Return the marks of a time; those of one group at least, if it is named.
 
         Raises:
             LanesBusyError: another time is being read at the moment.
         """
-        older = self.older(from_ms, to_ms, known_from_ms=self.store.known_from_ms, lines_max=self._lines_max)
-        return self.store if older is None else older.lanes
+        known_ms = self.store.known_from_ms
+        older = self.older(from_ms, to_ms, known_from_ms=known_ms, lines_max=self._lines_max, group_id=group_id)
+        return self.store if older is None or older.lanes is None else older.lanes.store
 
-    def older(self, from_ms: int, to_ms: int, *, known_from_ms: int | None, lines_max: int) -> OlderTime | None:
+    def older(
+        self, from_ms: int, to_ms: int, *, known_from_ms: int | None, lines_max: int, group_id: str = ""
+    ) -> Picture | None:
         """Return what a time has that begins before what is known in memory; `None` if it does not, or nothing is read.
 
         Args:
             known_from_ms: from when on all is in memory, epoch ms; `None`: from the begin of the logs on.
             lines_max: most lines that are read, the newest.
+            group_id: the only group that is read, if it is named.
 
         Raises:
             LanesBusyError: another time is being read at the moment.
@@ -118,7 +110,7 @@ class LaneSource:
         if not self._lock.acquire(timeout=0.5):
             raise LanesBusyError("another time is being read from the history", hint="try again in some seconds")
         try:
-            wanted = from_ms, to_ms, lines_max
+            wanted = from_ms, to_ms, lines_max, group_id
             kept = self._read.get(wanted)
             if kept is None or time.monotonic() - kept[0] > _KEPT_S:
                 kept = self._read[wanted] = time.monotonic(), self._older(*wanted)
@@ -177,7 +169,7 @@ def lane_page(source: LaneSource, wanted: LaneFilter, *, now_ms: int, before: in
         LanesBusyError: another time is being read at the moment.
     """
     from_ms, to_ms = _period(source, wanted, now_ms)
-    store = source.between(from_ms, to_ms)
+    store = source.between(from_ms, to_ms, wanted.group)
     with store.lock:
         slots = _Slots(from_ms, to_ms)
         found = sorted(slots.add(*each) for each in _matching(store, wanted, from_ms, to_ms))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from heartwheel.readers.live.expiration import Expiration, LoggedExpiration
-from heartwheel.readers.live.group_index import LINES_MAX, GroupEntry, GroupIndex
+from heartwheel.readers.live.group_index import GroupEntry, GroupIndex
 from heartwheel.readers.live.lane_page import LaneSource
 from heartwheel.readers.live.logged import LoggedLine, LogReport
 from heartwheel.readers.live.seen import Seen
@@ -54,7 +54,7 @@ class Picture:
 
     Args:
         expirations_max: most expirations that are kept.
-        triggers_max: most rows of the triggers topic that are kept.
+        triggers_max: most rows of the triggers topic that are kept, and most other lines of brokers' logs.
         window_ms: for how long both are kept, by append time, ms.
         canary_prefix: the prefix of groups that are not real ones.
         groups_max: most groups that are known by name.
@@ -108,6 +108,17 @@ class Picture:
             OutputTopic.REJECTS: self._take_reject,
         }
 
+    @property
+    def known_from_ms(self) -> int | None:
+        """From when on it has all rows and lines that were not too old, epoch ms; `None`: from the first on."""
+        known = [self.window.known_from_ms, self.groups.known_from_ms]
+        return max((each for each in known if each is not None), default=None)
+
+    def known_from(self, time_ms: int | None) -> None:
+        """Note from when on it is given everything, epoch ms; `None`: from the first on."""
+        with self.lock:
+            self.window.known_from_ms = self.groups.known_from_ms = time_ms
+
     def is_canary(self, group_id: str) -> bool:
         """Return whether a group is one of the canary's, by its name."""
         return group_id.startswith(self.canary_prefix)
@@ -148,9 +159,7 @@ class Picture:
     def add_logged(self, group_id: str, line: LoggedLine) -> None:
         """Add a line of a broker's log that is no row of a topic to a group's timeline."""
         with self.lock:
-            lines = self.groups.touch(group_id).lines
-            lines.append(line)
-            del lines[:-LINES_MAX]
+            self.groups.add_line(group_id, line)
 
     def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - its one argument
         """Note whether Kafka answers.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final, TypedDict, cast
 
@@ -11,6 +12,7 @@ from heartwheel.base.phrases import count, length
 from heartwheel.readers.live.changes import cause_words
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.older import older_until_ms, picture_with
 from heartwheel.readers.live.picture import Picture
 from heartwheel.wire.verdict_rows import TriggerRow
 from heartwheel.wire.verdicts import ExpiryReason
@@ -45,12 +47,15 @@ class TimelinePage(msgspec.Struct, frozen=True, kw_only=True):
     Args:
         rows: newest first.
         next: the value of `before` for older ones; `None` on the last page.
-        total: how many lines there are.
+        total: how many lines there are in this time.
+        older_until_ms: the value of `until_ms` for those that a history has from before this time, epoch ms; `None` if
+            it has none.
     """
 
     rows: list[TimelineLine]
     next: str | None
     total: int
+    older_until_ms: int | None = None
 
 
 def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
@@ -64,21 +69,36 @@ def timeline_of(entry: GroupEntry) -> list[TimelineLine]:
 
 
 def timeline_page(
-    picture: Picture, group_id: str, *, before: int | None = None, limit: int = TIMELINE_MAX
+    picture: Picture,
+    group_id: str,
+    *,
+    before: int | None = None,
+    until_ms: int | None = None,
+    limit: int = TIMELINE_MAX,
 ) -> TimelinePage | None:
     """Return a part of a group's timeline, newest first; `None` if nothing of it is known.
 
     Args:
         before: only lines whose number is below this.
+        until_ms: the end of the time that is shown, epoch ms; `None`: the newest.
+
+    Raises:
+        LanesBusyError: another time is being read from the history at the moment.
     """
+    picture = picture_with(picture, group_id, until_ms=until_ms)
     with picture.lock:
         entry = picture.groups.entries.get(group_id)
         lines = [] if entry is None else _lines_of(entry)
+        older_ms = older_until_ms(picture, picture.known_from_ms)
     if entry is None:
         return None
+    # Of a time before that some are in memory, and the history has all.
+    from_ms, to_ms = older_ms or 0, math.inf if until_ms is None else until_ms
+    lines = [line for line in lines if from_ms <= line["time_ms"] < to_ms]
     end = len(lines) if before is None else min(before, len(lines))
     start = max(0, end - limit)
-    return TimelinePage(rows=lines[start:end][::-1], next=str(start) if start else None, total=len(lines))
+    following = str(start) if start else None
+    return TimelinePage(rows=lines[start:end][::-1], next=following, total=len(lines), older_until_ms=older_ms)
 
 
 def _lines_of(entry: GroupEntry) -> list[TimelineLine]:

@@ -168,7 +168,9 @@ def _left(event: ExplainedEvent) -> list[str]:
 
 
 def _again(event: ExplainedEvent) -> list[str]:
-    return [f"It was out for the {_ordinal(event.times_out)} time in this log."] if (event.times_out or 0) > 1 else []
+    return (
+        [f"It was out for the {_ordinal(event.times_out)} time in what was read."] if (event.times_out or 0) > 1 else []
+    )
 
 
 def _ordinal(number: int | None) -> str:

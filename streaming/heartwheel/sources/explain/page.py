@@ -26,7 +26,7 @@ _ROWS_MAX: Final = 100_000
 _SUM_EVERY_S: Final = 1.0
 
 ROWS_BEFORE_OLDER: Final = 5_000
-"""Most expirations in memory if older ones can be read when they are asked for."""
+"""Most expirations in memory if older ones can be read when they are asked for, and twice as many other rows."""
 
 MARKS_BEFORE_OLDER: Final = 20_000
 """Most marks of the timeline in memory likewise."""
@@ -61,8 +61,8 @@ class LogPage(Served):
         follows: bool = False,
         older: ReadOlder | None = None,
     ) -> None:
-        expirations_max = rows_max if older is None else min(rows_max, ROWS_BEFORE_OLDER)
-        self.picture = Picture(expirations_max=expirations_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
+        rows_max = rows_max if older is None else min(rows_max, ROWS_BEFORE_OLDER)
+        self.picture = Picture(expirations_max=rows_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
         self.lanes = LaneStore() if older is None else LaneStore(MARKS_BEFORE_OLDER)
         self.picture.lanes = LaneSource(
             self.lanes, follows=follows, older=older, lines_max=settings.watch.page_events_max
@@ -103,7 +103,8 @@ class LogPage(Served):
 
     def known_from(self, time_ms: int | None) -> None:
         """Note from when on all events are taken, epoch ms; `None`: from the begin of the logs on."""
-        self.lanes.known_from_ms = self.picture.window.known_from_ms = time_ms
+        self.lanes.known_from_ms = self._summary.known_from_ms = time_ms
+        self.picture.known_from(time_ms)
 
     def explain_again(self, events: Sequence[ShownEvent]) -> None:
         """Replace the explanations of removals that are shown."""

@@ -46,12 +46,14 @@ def logged_line(event: ExplainedEvent) -> LoggedLine | None:
 
 def show_summary(picture: Picture, summary: LogSummary, scanned: Scanned) -> None:
     """Add to a picture what a summary contains about its groups, and about all together."""
-    groups = judged(summary)
+    groups, known_ms = judged(summary), summary.known_from_ms
+    note = [] if known_ms is None else [f"Lines before {moment(known_ms)} count for none of that."]
     with picture.lock:
         picture.log_report = _report(summary, groups, scanned)
         for group in groups:
             entry = picture.groups.entries.get(group.group_id)
             if entry is not None:
+                group.verdict += note
                 entry.verdict, entry.logged_troubles = group.verdict, list(_troubles(group))
                 entry.of_consumers = not group.from_coordinator
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from heartwheel.readers.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger
+from heartwheel.readers.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger, logged_id
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.sources.explain.summary import name_of
 from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
@@ -58,7 +58,7 @@ def _expiration(event: ExplainedEvent) -> LoggedExpiration:
     of_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED}
     source = f"The log says so: {event.evidence.file}, line {event.evidence.line}."
     return LoggedExpiration(
-        id=_id(event, "expired"),
+        id=logged_id(event.time_ms, _id(event, "expired")),
         group_id=event.group_id,
         member_id=event.member_id or name_of(event),  # a consumer's own log may not name it
         group_instance_id=event.group_instance_id,

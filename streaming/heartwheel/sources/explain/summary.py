@@ -120,10 +120,14 @@ class LogSummary:
     Args:
         whole: whether all events of a group are added, and not only those about some of its members.
         follows: whether the logs go on, so that their end is now.
+
+    Attributes:
+        known_from_ms: from when on all events are added, epoch ms; `None`: from the begin of the logs on.
     """
 
     def __init__(self, *, whole: bool = True, follows: bool = False) -> None:
         self._whole, self.follows = whole, follows
+        self.known_from_ms: int | None = None
         self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
         self._together = Together()
         self.brokers: list[ExplainedEvent] = []

@@ -84,8 +84,8 @@ class DashboardAnswers:
             return WhyAnswer(**frame, removal=None, around=[])
         row = page.rows[0]
         detail = self._client.get(f"/api/expirations/{quote(row.id, safe='')}", ExpirationDetail)
-        lines = self._lines(row.group_id)
-        around = [each for each in lines if abs(each["time_ms"] - row.deadline_ms) <= AROUND_MS][:LISTED_MAX]
+        period = Period(row.deadline_ms - AROUND_MS, row.deadline_ms + AROUND_MS + 1)
+        around = [each for each in self._lines(row.group_id, period) if _within(each["time_ms"], period)][:LISTED_MAX]
         removal = _removal(row, [] if detail is None else detail.why)
         return WhyAnswer(**frame, removal=removal, around=[_entry(each) for each in around[::-1]])
 
@@ -110,7 +110,7 @@ class DashboardAnswers:
     def timeline(self, group: str, period: Period, limit: int) -> GroupTimeline:
         """Return what happened in a group, the newest first."""
         frame = self._frame(group)
-        found = [each for each in self._lines(group) if _within(each["time_ms"], period)]
+        found = [each for each in self._lines(group, period) if _within(each["time_ms"], period)]
         return GroupTimeline(**frame, entries=[_entry(each) for each in found[:limit]], matched=len(found))
 
     def advise(self, group: str) -> AdviceList:
@@ -138,6 +138,13 @@ class DashboardAnswers:
         return NextList(**frame, members=members)
 
     def _page(self, group: str, member: str, period: Period, limit: int) -> ExpirationPage:
+        """Return the newest expirations; if none is in memory, those that a history has before."""
+        found = self._asked(group, member, period, limit)
+        if not found.rows and found.older_until_ms is not None:
+            found = self._asked(group, member, Period(period.since_ms, found.older_until_ms), limit)
+        return found
+
+    def _asked(self, group: str, member: str, period: Period, limit: int) -> ExpirationPage:
         found = self._client.get(
             "/api/expirations",
             ExpirationPage,
@@ -149,9 +156,19 @@ class DashboardAnswers:
         )
         return found or ExpirationPage(rows=[], next=None, matched=0, total=0)
 
-    def _lines(self, group: str) -> list[dict[str, Any]]:
-        found = self._client.get(f"/api/timeline/{quote(group, safe='')}", TimelinePage, limit=_ROWS_MAX)
-        return [] if found is None else [dict(each) for each in found.rows]
+    def _lines(self, group: str, period: Period) -> list[dict[str, Any]]:
+        """Return lines of a group, the newest first; those of a time that memory has not are from a history."""
+        lines, until_ms = list[dict[str, Any]](), None
+        while len(lines) < _ROWS_MAX:
+            path = f"/api/timeline/{quote(group, safe='')}"
+            found = self._client.get(path, TimelinePage, limit=_ROWS_MAX, until_ms=until_ms)
+            if found is None:
+                break
+            lines += [dict(each) for each in found.rows]
+            until_ms = found.older_until_ms
+            if until_ms is None or period.since_ms is None or until_ms <= period.since_ms:
+                break
+        return lines
 
     def _now(self) -> _Now:
         now = self._client.get("/api/now", _Now)

@@ -22,7 +22,7 @@ from heartwheel.sources.explain.follow import FollowedPosition
 from heartwheel.sources.explain.rotated_log import find_copy
 from heartwheel.sources.explain.scanned import ScannedCounts
 from heartwheel.sources.watch.history_schema import MOVE_AWAY, HistoryError, check_schema, locked, pragma
-from heartwheel.sources.watch.history_times import FactSlice, find_slices, newest_ms
+from heartwheel.sources.watch.history_times import FactSlice, encoded_facts, find_slices, newest_ms, oldest_ms
 
 _TRIM_SHARE: Final = 10
 _TRIM_AT_ONCE: Final = 10_000
@@ -182,18 +182,24 @@ class HistoryFile:
         with self._errors():
             return newest_ms(self._db, until)
 
-    def slices(self, from_ms: int, to_ms: int) -> list[FactSlice]:
-        """Return where the facts of a time are."""
+    def oldest_ms(self) -> int:
+        """Return the time of the oldest line among the facts, epoch ms; 0 if there are none."""
         with self._errors():
-            return find_slices(self._db, from_ms, to_ms)
+            return oldest_ms(self._db)
 
-    def facts_of(self, part: FactSlice) -> Iterator[Fact]:
-        """Return the facts of a slice, in the order of time."""
-        decode = msgspec.msgpack.Decoder(Fact).decode
-        wanted = "SELECT fact FROM facts WHERE file = ? AND id >= ? AND id < ? ORDER BY id"
+    def slices(self, from_ms: int, to_ms: int, group_id: str = "") -> list[FactSlice]:
+        """Return where the facts of a time are; of one group, if it is named, and of brokers."""
         with self._errors():
-            for row in self._db.execute(wanted, (part.file, part.begin, part.end)):
-                yield decode(row[0])
+            return find_slices(self._db, from_ms, to_ms, group_id)
+
+    def facts_of(self, part: FactSlice, group_id: str = "") -> Iterator[Fact]:
+        """Return the facts of a slice, in the order of time; those of one group, if it is named, and of brokers."""
+        decode = msgspec.msgpack.Decoder(Fact).decode
+        with self._errors():
+            for data in encoded_facts(self._db, part, group_id):
+                fact = decode(data)
+                if not group_id or fact.group_id in {"", group_id}:
+                    yield fact
 
     def keep_happenings(self, happenings: Sequence[Happening], *, now_ms: int) -> None:
         """Keep what happened to pods and machines; what it has already stays as it is."""

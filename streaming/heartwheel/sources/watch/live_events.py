@@ -53,7 +53,8 @@ class LiveEvents:
         self._explains = History(files, hold_ms=0, storm=storm, joined=joined, causes=causes)
         self._in_turn = InTurn(logs)
         self._explained = history.newest
-        self.known_from_ms = history.newest_ms(self._explained - facts_max)
+        left_out_ms = history.newest_ms(self._explained - facts_max)
+        self.known_from_ms = None if left_out_ms is None else left_out_ms + 1
         """From when on all facts are explained, epoch ms; `None`: from the begin of the history on."""
         self._came: deque[tuple[float, int]] = deque()
         """When facts came, and the number of the newest of them."""

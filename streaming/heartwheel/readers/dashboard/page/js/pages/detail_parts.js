@@ -12,7 +12,7 @@ import { panel } from "../states.js";
 import { table } from "../table.js";
 
 /** @import { Router } from "../router.js" */
-/** @import { Expiration, GroupAnswer, TimelineLine } from "answers" */
+/** @import { Expiration, GroupAnswer, TimelineLine, TimelinePage } from "answers" */
 /** @import { Child, Column } from "../types.d.ts" */
 
 /**
@@ -63,6 +63,9 @@ const KINDS = {
   moved: ["sync", "calm"],
 };
 
+/** The words of what leads to a time that is not in memory. */
+export const FROM_HISTORY = "Older, from the history";
+
 /** The number of lines per request. */
 const LINES = 100;
 
@@ -77,32 +80,48 @@ export function happenedTo(group, signal) {
   const list = h("ol", { class: `timeline${fromLog ? " whole" : ""}`, tabindex: "0", "aria-label": "What happened, newest first" });
   const foot = h("p", { class: "pager" });
   let pages = 1;
-  const part = (/** @type {string} */ before) =>
-    get(`/api/timeline${pathOf(group)}`, { before, limit: LINES }, { signal });
   const ask = async () => {
-    let { rows, next, total } = await part("");
-    for (let page = 1; page < pages && next; page++) {
-      const more = await part(next);
-      rows = [...rows, ...more.rows];
-      next = more.next;
+    /** @type {TimelineLine[]} */
+    const rows = [];
+    let total = 0;
+    /** @type {{ before: string, until_ms: string } | null} */
+    let place = { before: "", until_ms: "" };
+    for (let page = 0; page < pages && place; page++) {
+      const answer = /** @type {TimelinePage} */ (
+        await get(`/api/timeline${pathOf(group)}`, { ...place, limit: LINES }, { signal })
+      );
+      rows.push(...answer.rows);
+      if (!place.before) total += answer.total;
+      place = after(answer, place.until_ms);
     }
-    return { rows, next, total };
+    return { rows, place, total };
   };
   const older = () => (pages++, load());
   const load = loader({
     ask,
-    show: ({ rows, next, total }) => {
+    show: ({ rows, place, total }) => {
       put(list, rows.map(timelineLine));
       list.hidden = !total;
       put(
         foot,
         h("span", {}, total ? `${count(rows.length)} of ${counted(total, "line")}.` : "Nothing happened in the window that is kept."),
-        next ? h("button", { type: "button", class: "button", onclick: older }, "Older") : null,
+        place ? h("button", { type: "button", class: "button", onclick: older }, place.before ? "Older" : FROM_HISTORY) : null,
       );
     },
     place: foot,
   });
   return { element: panel("What happened", "newest first", list, foot), load };
+}
+
+/**
+ * The place of the lines before those of an answer; null if there are none.
+ *
+ * @param {TimelinePage} answer
+ * @param {string} untilMs
+ */
+function after({ next, older_until_ms: older }, untilMs) {
+  if (next) return { before: next, until_ms: untilMs };
+  return typeof older === "number" ? { before: "", until_ms: String(older) } : null;
 }
 
 /** @param {TimelineLine} event */
@@ -120,10 +139,11 @@ const NEWEST = 10;
  * @param {GroupAnswer} group
  * @param {{ title: string, columns: Column<Expiration>[] }} wanted
  */
-export function newestOut({ group_id: group, expirations, expirations_count: all }, { title, columns }) {
-  if (!expirations?.length) return null;
+export function newestOut({ group_id: group, expirations, expirations_count: all, older_until_ms: older }, { title, columns }) {
+  const more = typeof older === "number" ? h("a", { class: "small", href: `/expired${query({ group, until_ms: older })}` }, FROM_HISTORY) : null;
+  if (!expirations?.length) return more && h("section", { class: "panel" }, h("div", { class: "panel-head" }, h("h2", {}, title), more));
   const list = table({ caption: `${title}: members of this group`, columns, key: (row) => row.id });
   list.show(expirations.slice(0, NEWEST));
-  const more = h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`);
-  return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, title), more), list.element);
+  const every = h("a", { class: "small", href: `/expired${query({ group })}` }, `All ${count(all)}`);
+  return h("section", { class: "panel flush" }, h("div", { class: "panel-head" }, h("h2", {}, title), every, more), list.element);
 }

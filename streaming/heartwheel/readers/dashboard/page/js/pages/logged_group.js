@@ -49,6 +49,13 @@ function verdict({ verdict: sentences, troubles }) {
   );
 }
 
+/**
+ * From when on they are counted, if older ones are in the history alone.
+ *
+ * @param {GroupAnswer} group
+ */
+const sinceOf = ({ older_until_ms: older }) => (typeof older === "number" ? [" since ", time(older)] : null);
+
 /** @param {GroupAnswer} group */
 function stands(group) {
   const { last } = group;
@@ -64,7 +71,7 @@ function stands(group) {
       ["Kind", group.kind ? h("span", { title: kindWords(group.kind) }, group.kind) : "not in the log"],
       ["Last change", last ? [last.words, ", ", time(last.began_ms)] : "none seen"],
       ["It took", last?.duration_ms === null || last?.duration_ms === undefined ? null : duration(last.duration_ms)],
-      ["Out by a timeout", counted(group.expirations_count, "time")],
+      ["Out by a timeout", [counted(group.expirations_count, "time"), sinceOf(group)]],
       ["In Kafka's words", last?.reason || null, "wide"],
     ]),
   );

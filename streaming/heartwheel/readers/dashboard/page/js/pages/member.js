@@ -1,7 +1,7 @@
 // One member: why it was expired, in words; its last heartbeats as a chart; whether it came back.
 
-import { get, pathOf } from "../api.js";
-import { groupHref, tag, time } from "../cells.js";
+import { get, pathOf, query } from "../api.js";
+import { groupHref, memberHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { ago, counted, duration } from "../format.js";
 import { absence, COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
@@ -12,11 +12,14 @@ import { empty, panel } from "../states.js";
 import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, reasonWords } from "../words.js";
-import { detailHead, facts } from "./detail_parts.js";
+import { detailHead, facts, FROM_HISTORY } from "./detail_parts.js";
 import { silenceChart } from "./member_chart.js";
 
 /** @import { Expiration, MemberHistory, MemberView } from "answers" */
 /** @import { Child, Page } from "../types.d.ts" */
+
+/** Most expirations on one page. */
+const SHOWN = 50;
 
 /** @type {Page} */
 export const memberPage = {
@@ -35,10 +38,11 @@ export const memberPage = {
       }),
       body,
     );
+    const untilMs = router.query.get("until_ms") ?? "";
     const chart = silenceChart({ signal });
     const now = () => stream.serverMs();
     const load = loader({
-      ask: () => get(`/api/members${pathOf(group, member)}`, {}, { signal }),
+      ask: () => get(`/api/members${pathOf(group, member)}`, { until_ms: untilMs }, { signal }),
       show: (answer) => show(body, answer, { chart, now, signal }),
       place: body,
     });
@@ -62,7 +66,7 @@ function show(body, member, { chart, ...clock }) {
     body,
     last ? verdict(last, member, clock) : notExpired(member, clock),
     isLogged(last) ? null : history(member, chart),
-    last ? before(member.expirations) : null,
+    last ? before(member) : null,
   );
 }
 
@@ -206,7 +210,8 @@ function course(last, returned) {
  * @param {MemberView} member
  * @param {Clock} clock
  */
-function notExpired({ group_id: group, history: recorded }, clock) {
+function notExpired(member, clock) {
+  const { group_id: group, history: recorded } = member;
   const last = recorded.events.at(-1);
   if (last?.type === "leave")
     return h(
@@ -221,10 +226,24 @@ function notExpired({ group_id: group, history: recorded }, clock) {
       ),
     );
   return empty(
-    "Not expired in the window that is kept.",
+    fromLog ? "It was not out in what was read." : "Not expired in the window that is kept.",
     "It is alive, or unknown, or it was expired longer ago. ",
     h("a", { href: groupHref(group) }, "Look at its group."),
+    " ",
+    olderLink(member),
   );
+}
+
+/**
+ * A link to its expirations before those that are shown; null if there are none.
+ *
+ * @param {MemberView} member
+ */
+function olderLink({ group_id: group, member_id: member, expirations, older_until_ms: known }) {
+  const more = expirations[SHOWN];
+  const older = more ? more.append_ms + 1 : known;
+  if (typeof older !== "number") return null;
+  return h("a", { class: "small", href: `${memberHref(group, member)}${query({ until_ms: older })}` }, more ? "Older" : FROM_HISTORY);
 }
 
 /**
@@ -282,14 +301,25 @@ function eventTable({ events, truncated }) {
   );
 }
 
-/** @param {Expiration[]} expirations */
-function before(expirations) {
+/** @param {MemberView} member */
+function before(member) {
+  const { expirations } = member;
   const list = table({ caption: "Its expirations", columns: fromLog ? LOGGED_OUT_OF_A_MEMBER : COLUMNS_OF_A_MEMBER, key: (row) => row.id });
-  list.show(expirations.slice(0, 50));
+  list.show(expirations.slice(0, SHOWN));
   return h(
     "section",
     { class: "panel flush" },
-    h("div", { class: "panel-head" }, h("h2", {}, fromLog ? `Out ${counted(expirations.length, "time")} in this log` : `Expired ${counted(expirations.length, "time")} in the window`)),
+    h("div", { class: "panel-head" }, h("h2", {}, fromLog ? outTimes(member) : `Expired ${counted(expirations.length, "time")} in the window`), olderLink(member)),
     list.element,
   );
 }
+
+/**
+ * How often it was out, and in which time.
+ *
+ * @param {MemberView} member
+ */
+const outTimes = ({ expirations, older_until_ms: older }) => [
+  `Out ${counted(expirations.length, "time")}`,
+  typeof older === "number" ? [" since ", time(older)] : " in this log",
+];
