@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -36,6 +36,13 @@ ENDS_PROCESS: Final = frozenset(
 """Kinds after which the process is gone: a member that was alive afterwards was not in it."""
 
 
+class PodKey(NamedTuple):
+    """A pod: its namespace, empty if it is not known, and its name."""
+
+    namespace: str
+    name: str
+
+
 class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened.
 
@@ -44,6 +51,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         time_ms: when, for a pause its end; epoch ms.
         began_ms: for a pause when it began, epoch ms.
         pod: the name of the pod, or another name that ids of clients contain; empty if it is not known.
+        namespace: of the pod; empty if it is not known.
         addresses: under which others know the pod.
         node: the machine; empty if it is not known.
         text: in words, as the end of "Its ...": the container and what became of it, or the words of the file.
@@ -60,3 +68,9 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     file: str
     line: int
+    namespace: str = ""
+
+    @property
+    def key(self) -> PodKey:
+        """What tells its pod from others of the same name."""
+        return PodKey(self.namespace, self.pod)

@@ -4,7 +4,8 @@ A happening belongs to a member if an id of it (client, instance or member id) c
 its host is an address of the pod; of several names the longest counts. What happens to a node belongs to the members
 in the pods that were on it then: a pod may come back under its name on another node, and an address may have been
 another pod's before. What belongs to nobody by name, such as a deployment, is *possible*: only its time agrees. It is
-shown only where nothing is known by name.
+shown only where nothing is known by name. A pod's name is one of its namespace: if several have it, and the member's
+host does not tell which it is, what happened to each of them is possible, too.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import bisect
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
-from heartwheel.sources.explain.causes.happening import ENDS_PROCESS, Happening, HappeningKind
+from heartwheel.sources.explain.causes.happening import ENDS_PROCESS, Happening, HappeningKind, PodKey
 from heartwheel.sources.explain.causes.words import words_of
 from heartwheel.wire.explained import REASON_OF, Evidence, ExplainedCause, ExplainedEvent, Happened
 
@@ -33,6 +34,8 @@ _SHOWN_MAX: Final = 2
 _NAME_CHARS_MIN: Final = 3
 _ALIVE: Final = frozenset({Happened.POLL_TIMEOUT})
 _KINDS: Final = list(HappeningKind)
+
+Place = TypeVar("Place", str, PodKey)
 _PARTS: Final = re.compile(r"[^-._/:@ ]+")
 
 
@@ -52,12 +55,14 @@ class Causes:
     def _clear(self) -> None:
         self._known: dict[Happening, Happening] = {}
         """Each without its line: a file that is written again has the same on other lines."""
-        self._by_pod: dict[str, list[Happening]] = defaultdict(list)
+        self._by_pod: dict[PodKey, list[Happening]] = defaultdict(list)
+        self._pods: dict[str, set[PodKey]] = defaultdict(set)
+        """The pods of each name."""
         self._by_node: dict[str, list[Happening]] = defaultdict(list)
         self._of_nobody: list[Happening] = []
-        self._pods_at: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._pods_at: dict[str, list[tuple[int, PodKey]]] = defaultdict(list)
         """Which pod was seen at each address: when, epoch ms, and the pod."""
-        self._nodes_of: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._nodes_of: dict[PodKey, list[tuple[int, str]]] = defaultdict(list)
         """Where each pod was seen: when, epoch ms, and the node."""
 
     @property
@@ -82,11 +87,12 @@ class Causes:
         self._known |= happenings
         for each in happenings.values():
             for address in each.addresses:
-                _note_seen(self._pods_at[address], each.time_ms, each.pod)
+                _note_seen(self._pods_at[address], each.time_ms, each.key)
             if each.pod and each.node:
-                _note_seen(self._nodes_of[each.pod], each.time_ms, each.node)
+                _note_seen(self._nodes_of[each.key], each.time_ms, each.node)
             if each.pod:
-                bisect.insort(self._by_pod[each.pod], each, key=_time)
+                self._pods[each.pod].add(each.key)
+                bisect.insort(self._by_pod[each.key], each, key=_time)
             elif each.node:
                 bisect.insort(self._by_node[each.node], each, key=_time)
             elif each.kind is not HappeningKind.POD:
@@ -102,18 +108,21 @@ class Causes:
             if each.kind is not HappeningKind.POD:
                 near.add(each.time_ms)
             if each.pod and (each.addresses or each.node):
-                near.update(map(_time, self._by_pod.get(each.pod, ())))
-                for node in {node for _, node in self._nodes_of.get(each.pod, ())}:
-                    near.update(map(_time, self._by_node.get(node, ())))
+                for pod in self._same(each.key):
+                    near.update(map(_time, self._by_pod.get(pod, ())))
+                    for node in {node for _, node in self._nodes_of.get(pod, ())}:
+                        near.update(map(_time, self._by_node.get(node, ())))
         return sorted(near)
 
     def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
         """Return what may have caused a removal, the most telling first; nothing for other events."""
         if event.kind not in REASON_OF or not self._known:
             return []
-        named = self._told(event, list(self._named(event)))
+        pods = self._pods_of(event)
+        named = self._told(event, list(self._named(event, pods)))
         if named:
-            return [_cause(each, event, "certain") for each in named]
+            is_ambiguous = len({pod.namespace for pod in pods if pod.namespace}) > 1
+            return [_cause(each, event, "possible" if is_ambiguous else "certain", is_ambiguous) for each in named]
         possible = self._told(event, _within(self._of_nobody, event))
         return [_cause(each, event, "possible") for each in possible]
 
@@ -125,8 +134,8 @@ class Causes:
         best = {each.kind: each for each in sorted(fitting, key=_time)}
         return sorted(best.values(), key=lambda each: _KINDS.index(each.kind))[:_SHOWN_MAX]
 
-    def _named(self, event: ExplainedEvent) -> Iterator[Happening]:
-        for pod in self._pods_of(event):
+    def _named(self, event: ExplainedEvent, pods: Iterable[PodKey]) -> Iterator[Happening]:
+        for pod in pods:
             yield from _within(self._by_pod.get(pod, []), event)
             for node in _seen_then(self._nodes_of.get(pod, []), event):
                 yield from _within(self._by_node.get(node, []), event)
@@ -134,13 +143,20 @@ class Causes:
         if host in self._by_node:
             yield from _within(self._by_node[host], event)
 
-    def _pods_of(self, event: ExplainedEvent) -> set[str]:
-        """Return the pods that a member may be in: those of its host's address, else the one that its ids name."""
+    def _pods_of(self, event: ExplainedEvent) -> list[PodKey]:
+        """Return the pods that a member may be in: those of its host's address, else those that its ids name."""
         host = (event.client_host or "").removeprefix("/")
-        at = _seen_then(self._pods_at.get(host, []), event)
+        seen = _seen_then(self._pods_at.get(host, []), event)
+        at = {pod for each in seen for pod in self._same(each)}
         ids = filter(None, (event.group_instance_id, event.client_id, event.member_id, host))
-        named = max((name for each in ids for name in _names_in(each) if name in self._by_pod), key=len, default="")
-        return {named} if named and (not at or named in at) else at
+        name = max((name for each in ids for name in _names_in(each) if name in self._pods), key=len, default="")
+        named = self._pods.get(name, set())
+        return sorted((named & at if at else named) or at)
+
+    def _same(self, pod: PodKey) -> set[PodKey]:
+        """Return a pod under each key that it may have: what does not name its namespace may be about it."""
+        named = self._pods.get(pod.name, {pod})
+        return {each for each in named if not pod.namespace or each.namespace in {"", pod.namespace}} | {pod}
 
 
 def _names_in(text: str) -> Iterator[str]:
@@ -182,7 +198,7 @@ def _time(happening: Happening) -> int:
     return happening.time_ms
 
 
-def _note_seen(seen: list[tuple[int, str]], time_ms: int, what: str) -> None:
+def _note_seen(seen: list[tuple[int, Place]], time_ms: int, what: Place) -> None:
     """Note what was seen when; of what is seen in turn only the first and the last time are kept."""
     bisect.insort(seen, (time_ms, what))
     at = bisect.bisect_left(seen, (time_ms, what))
@@ -191,7 +207,7 @@ def _note_seen(seen: list[tuple[int, str]], time_ms: int, what: str) -> None:
             del seen[middle]
 
 
-def _seen_then(seen: list[tuple[int, str]], event: ExplainedEvent) -> set[str]:
+def _seen_then(seen: list[tuple[int, Place]], event: ExplainedEvent) -> set[Place]:
     """Return what was there from a while before a member's last heartbeat to its removal.
 
     Before the first time at which anything was seen, that was there.
@@ -201,15 +217,20 @@ def _seen_then(seen: list[tuple[int, str]], event: ExplainedEvent) -> set[str]:
     return {what for _, what in seen[max(0, first - 1) : max(1, last)]}
 
 
-def _seen_ms(seen: tuple[int, str]) -> int:
+def _seen_ms(seen: tuple[int, object]) -> int:
     return seen[0]
 
 
-def _cause(happening: Happening, event: ExplainedEvent, certainty: str) -> ExplainedCause:
+def _cause(
+    happening: Happening,
+    event: ExplainedEvent,
+    certainty: str,
+    is_ambiguous: bool = False,  # noqa: FBT001, FBT002 - of the certainty before it
+) -> ExplainedCause:
     return ExplainedCause(
         kind=happening.kind.value,
         time_ms=happening.time_ms,
         certainty=certainty,
-        words=words_of(happening, event.time_ms, is_possible=certainty == "possible"),
+        words=words_of(happening, event.time_ms, is_possible=certainty == "possible", is_ambiguous=is_ambiguous),
         evidence=Evidence(happening.file, happening.line),
     )

@@ -49,7 +49,12 @@ def _pod(pod: Mapping[str, Any], zone: LocalZone) -> Iterator[Put]:
     name, status, spec = pod["metadata"]["name"], pod.get("status") or {}, pod.get("spec") or {}
     found = [each["ip"] for each in status.get("podIPs") or []] or [status.get("podIP", "")]
     own = () if spec.get("hostNetwork") else tuple(filter(None, found))
-    where = {"pod": name, "addresses": own, "node": spec.get("nodeName", "")}
+    where = {
+        "pod": name,
+        "namespace": pod["metadata"].get("namespace", ""),
+        "addresses": own,
+        "node": spec.get("nodeName", ""),
+    }
     if started := status.get("startTime"):
         yield HappeningKind.POD, moment_ms(started, zone), dict(where)
     limits = {each["name"]: _limit(each) for each in spec.get("containers") or []}
@@ -85,13 +90,15 @@ def _event(event: Mapping[str, Any], zone: LocalZone) -> Iterator[Put]:
     if about.get("kind") == "Pod" and reason in _OF_PODS:
         kind, text = _OF_PODS[reason]
         node = (event.get("source") or {}).get("host", "")
-        yield kind, moment_ms(time, zone), {"pod": about["name"], "node": node, "text": _said(text, event)}
+        pod = {"pod": about["name"], "namespace": about.get("namespace", "")}
+        yield kind, moment_ms(time, zone), pod | {"node": node, "text": _said(text, event)}
     elif about.get("kind") == "Node" and reason in _OF_NODES:
         kind, text = _OF_NODES[reason]
         yield kind, moment_ms(time, zone), {"node": about["name"], "text": text}
     elif deleted is not None:
         text = f"pod was deleted by {about.get('kind', 'its owner')} {about.get('name', '')}"
-        yield HappeningKind.STOPPED, moment_ms(time, zone), {"pod": deleted[1].rstrip("."), "text": text}
+        pod = {"pod": deleted[1].rstrip("."), "namespace": about.get("namespace", "")}
+        yield HappeningKind.STOPPED, moment_ms(time, zone), pod | {"text": text}
     elif reason == _SCALED:
         text = f"{about.get('kind', '')} {about.get('name', '')}: {message}"
         yield HappeningKind.DEPLOYED, moment_ms(time, zone), {"text": text}

@@ -26,12 +26,13 @@ def advice_on(causes: Sequence[ExplainedCause]) -> str:
     return _ADVICE.get(causes[0].kind, "") if causes and causes[0].certainty == "certain" else ""
 
 
-def words_of(happening: Happening, removed_ms: int, *, is_possible: bool) -> str:
+def words_of(happening: Happening, removed_ms: int, *, is_possible: bool, is_ambiguous: bool = False) -> str:
     """Return a sentence.
 
     Args:
         removed_ms: when the member was removed, epoch ms.
         is_possible: whether only the time agrees.
+        is_ambiguous: whether several namespaces have a pod of its name, and the member may be in another one.
     """
     before_ms = removed_ms - happening.time_ms
     when = f"{length(abs(before_ms))} {'before' if before_ms >= 0 else 'after'}"
@@ -46,4 +47,7 @@ def words_of(happening: Happening, removed_ms: int, *, is_possible: bool) -> str
         end = min(text.find(mark) % (len(text) + 1) for mark in ("; ", ": "))  # of what is not a detail
         said = f"Its {text[:end]} {when}{text[end:]}"
     source = f"({plain(happening.file)}{f':{happening.line}' if happening.line else ''})"
+    if is_ambiguous:
+        where = plain(happening.namespace) or "one of them"
+        return f"Possible, several namespaces have a pod of this name, and this was in {where}: {said} {source}."
     return f"Possible, only the time agrees: {said} {source}." if is_possible else f"{said} {source}."
