@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
@@ -13,14 +13,14 @@ from heartwheel.engine.heartbeats.packer import Packer
 from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.engine.runtime.map.packed import PayloadKind
 from heartwheel.engine.shard.limits import ShardLimits
-from heartwheel.engine.shard.shard import Shard
 from heartwheel.engine.time import ReadingsBuilder
 from heartwheel.proof.audit import Audit, AuditConfig, Report
 from heartwheel.proof.audit.derived import Row
-from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, Read, frame_of, read_records, until
+from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, Read, frame_of, read_records, until
 from heartwheel.wire.rejects import Reject
 from heartwheel.wire.verdict_rows import row_of
 from heartwheel.wire.verdicts import topic_of
+from support.shard_runs import shard_runs
 
 SETTINGS = tuple(name for name in CoordinatorConfig.__slots__ if name != "group_overrides")
 """The coordinator's settings that are one value each."""
@@ -80,6 +80,14 @@ class Run:
         at = self.clock_ms if append_ms is None else append_ms
         self.written.append(WrittenRow(row, 0, max(same, default=-1) + 1, at))
         return self.written[-1]
+
+    def play(self, reads: Iterable[Read], limits: ShardLimits | None = None) -> None:
+        """Take the rows and rejects of a real shard, its state encoded and decoded between batches."""
+        for shard, result in shard_runs(reads, self.config, limits=limits):
+            for verdict in result.verdicts:
+                if topic_of(verdict) is not None:
+                    self.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, shard.newest_ms)))
+            self.rejected += [Rejected(r.partition, r.offset, r.cause.value) for r in result.refused]
 
     def audit(
         self, *, rows_first: bool = False, cut: int | None = None, **settings: int | bool | tuple[str, ...] | None
@@ -142,19 +150,16 @@ def engine_run(
         cuts: after how many records a batch ends.
     """
     run = Run(log, config, clock_ms)
-    blob = ""
-    batches = [log.records[start:stop] for start, stop in pairwise([0, *sorted(cuts), len(log.records)])]
     partitions = {record.partition for record in log.records}
-    for read in (*map(read_records, batches), Read([], until(clock_ms, *partitions) if partitions else [])):
-        shard = Shard(coordinator=config, limits=limits or ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        outcome = shard.apply(*read)
-        for verdict in outcome.verdicts:
-            if topic_of(verdict) is not None:
-                run.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, shard.newest_ms)))
-        run.rejected += [Rejected(r.partition, r.offset, r.cause.value) for r in outcome.refused]
-        blob = shard.encode()
+    last = Read([], until(clock_ms, *partitions) if partitions else [])
+    run.play((*map(read_records, parts_of(log, cuts)), last), limits)
     run.rejected += _undecodable(log)
     return run
+
+
+def parts_of(log: LogBuilder, cuts: Iterable[int]) -> Iterator[list[ProducedRecord]]:
+    """Yield the records of each batch, which end after so many records."""
+    return (log.records[start:stop] for start, stop in pairwise([0, *sorted(cuts), len(log.records)]))
 
 
 def _undecodable(log: LogBuilder) -> list[Rejected]:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from random import Random
 from typing import Any
 
 import msgspec
 import pytest
 
-from audit.engine_runs import Run, audit_config
+from audit.engine_runs import Run, audit_config, parts_of
 from heartwheel.engine.rules.config import CoordinatorConfig
-from heartwheel.engine.shard.limits import ShardLimits
-from heartwheel.engine.shard.shard import Shard
 from heartwheel.proof.audit import Audit, AuditConfig, Report
 from heartwheel.proof.audit.fed import SILENT_AFTER_MS
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, read_records
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.verdict_rows import ExpirationRow, row_of
-from heartwheel.wire.verdicts import topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.fed_logs import LOADED_MS, SESSION_MS, broker_that_comes_back
 from support.heartbeat_logs import SEEDS, T0
 
@@ -32,15 +28,9 @@ def _beat(member: str = "a", group: str = "g") -> Event:
     return Event(group_id=group, member_id=member, session_timeout_ms=SESSION_MS)
 
 
-def _engine(log: LogBuilder, cuts: Sequence[int] = (), feeds: Sequence[str] = FEEDS) -> Run:
-    run, blob = Run(log, CONFIG, T0), ""
-    bounds = [0, *sorted(cuts), len(log.records)]
-    for start, stop in pairwise(bounds):
-        shard = Shard(coordinator=CONFIG, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        for verdict in shard.apply(*read_records(log.records[start:stop], feeds=feeds)).verdicts:
-            if topic_of(verdict) is not None:
-                run.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, shard.newest_ms)))
-        blob = shard.encode()
+def _engine(log: LogBuilder, cuts: Sequence[int] = ()) -> Run:
+    run = Run(log, CONFIG, T0)
+    run.play(read_records(part, feeds=FEEDS) for part in parts_of(log, cuts))
     return run
 
 

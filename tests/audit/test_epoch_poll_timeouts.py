@@ -10,16 +10,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from audit.engine_runs import Run, audit_config, engine_run
+from audit.engine_runs import Run, audit_config, engine_run, parts_of
 from heartwheel.engine.rules.config import coordinator_config
 from heartwheel.engine.rules.epochs.model import LEFT_MAX
-from heartwheel.engine.shard.limits import ShardLimits
-from heartwheel.engine.shard.shard import Shard
 from heartwheel.proof.audit import Audit
 from heartwheel.proof.testing import OUTAGE_MIN_MS, RUN, TICK_INTERVAL_MS, LogBuilder, read_records
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
-from heartwheel.wire.verdict_rows import ExpirationRow, row_of
-from heartwheel.wire.verdicts import topic_of
+from heartwheel.wire.verdict_rows import ExpirationRow
 from support.heartbeat_logs import T0
 
 SESSION_MS = 5_000
@@ -184,15 +181,9 @@ def _with_an_outage(kind: str) -> Group:
 @pytest.mark.parametrize("cut", [0, 40, 60])
 def test_an_expiry_of_a_renewed_timer_says_so(kind: str, cut: int) -> None:
     """The end of the outage stands in the row of whoever was not heard of since, and the audit derives it."""
-    group, run = _with_an_outage(kind), Run(LogBuilder(), CONFIG, T0)
-    run.log = group.log
-    blob = ""
-    for part in (group.log.records[:cut], group.log.records[cut:]):
-        shard = Shard(coordinator=CONFIG, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        for verdict in shard.apply(*read_records(part)).verdicts:
-            if topic_of(verdict) is not None:
-                run.append(row_of(verdict, shard=0, detected_ms=max(verdict.time_ms, shard.newest_ms)))
-        blob = shard.encode()
+    group = _with_an_outage(kind)
+    run = Run(group.log, CONFIG, T0)
+    run.play(map(read_records, parts_of(group.log, [cut])))
     audit = Audit(audit_config(CONFIG, runs=(RUN,), outage_min_ms=OUTAGE_MIN_MS, examples_max=1_000))
     for record in group.log.records:
         audit.event(record.append_ms, record.partition, record.offset, record.value)

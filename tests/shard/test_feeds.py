@@ -27,6 +27,7 @@ from heartwheel.wire.relayed import AHEAD_MS_MAX, HELD_MAX, FeedWatermark, encod
 from heartwheel.wire.verdicts import Kind, Verdict
 from support.fed_logs import SESSION_MS
 from support.heartbeat_logs import SEEDS, T0
+from support.shard_runs import shard_runs
 
 RULES = CoordinatorConfig(group_min_session_timeout_ms=200, group_initial_rebalance_delay_ms=0)
 
@@ -37,11 +38,9 @@ def _beat(member: str = "a", group: str = "g", session_ms: int = SESSION_MS) -> 
 
 def _run(records: Sequence[Sequence[ProducedRecord]], feeds: Sequence[str] = ("tap",)) -> tuple[list[Verdict], Shard]:
     """Run batches through a shard, its state encoded and decoded between them."""
-    blob, verdicts = "", []
-    for batch in records:
-        shard = Shard(coordinator=RULES, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        verdicts += shard.apply(*read_records(batch, feeds=feeds)).verdicts
-        blob = shard.encode()
+    played = list(shard_runs((read_records(batch, feeds=feeds) for batch in records), RULES))
+    blob = played[-1][0].encode()
+    verdicts = [verdict for _, result in played for verdict in result.verdicts]
     return verdicts, Shard(coordinator=RULES, limits=ShardLimits(), blob=blob)
 
 

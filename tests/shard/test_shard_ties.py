@@ -7,28 +7,17 @@ from collections.abc import Sequence
 import pytest
 
 from heartwheel.engine.rules.config import CoordinatorConfig
-from heartwheel.engine.shard import Shard, ShardLimits
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, ProducedRecord, by_group, read_records, run_rules
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.partitioner import murmur2
 from heartwheel.wire.verdicts import ExpiryReason, Verdict
 from support.heartbeat_logs import CONFIG, T0
+from support.shard_runs import group_in, shard_runs
 
 
 def _apply(*batches: Sequence[ProducedRecord], config: CoordinatorConfig = CONFIG) -> list[Verdict]:
     """Apply batches to a shard, which is written down and read between them."""
-    blob, verdicts = "", []
-    for batch in batches:
-        shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        verdicts += shard.apply(*read_records(sorted(batch, key=lambda each: (each.partition, each.offset)))).verdicts
-        blob = shard.encode()
-    return verdicts
-
-
-def _id_of(home: int, partitions: int) -> str:
-    """Name a group whose id says a partition."""
-    names = map(str, range(999))
-    return next(name for name in names if (murmur2(name.encode()) & 0x7FFFFFFF) % partitions == home)
+    reads = (read_records(sorted(batch, key=lambda each: (each.partition, each.offset))) for batch in batches)
+    return [verdict for _, result in shard_runs(reads, config) for verdict in result.verdicts]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +30,7 @@ def test_p3_a_record_waits_for_what_a_lower_partition_may_still_hold_at_its_time
 
     The lower partition is the one that the group was first seen in, that its id says, or another that it was seen in.
     """
-    group = _id_of(home=0 if seen_in == (2,) else 2, partitions=3)
+    group = group_in(home=0 if seen_in == (2,) else 2, partitions=3)
     log = LogBuilder()
     for partition in range(3):
         log.tick(T0, partition=partition, run="of another job")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Sequence
 from random import Random
 
 import pytest
@@ -17,17 +18,19 @@ from heartwheel.proof.testing import (
     RUN,
     LogBuilder,
     ProducedRecord,
+    Read,
     by_group,
     read_records,
     run_shard,
     until,
 )
 from heartwheel.wire.events import Event, EventType, Protocol
-from heartwheel.wire.partitioner import murmur2
+from heartwheel.wire.partitioner import murmur2, partition_of
 from heartwheel.wire.tick import read_tick
 from heartwheel.wire.verdicts import Cause, Verdict
 from support.heartbeat_logs import CONFIG, EXAMPLES, T0
 from support.log_time_reference import outages_of, run_reference
+from support.shard_runs import group_in, shard_runs
 
 PARTITIONS = 3
 GROUPS = ["g", "h"]
@@ -77,23 +80,12 @@ def _run(
     *,
     former: tuple[int, ...] = (),
 ) -> list[Verdict]:
-    blob = ""
-    verdicts: list[Verdict] = []
-    for batch in batches:
-        shard = Shard(
-            coordinator=config,
-            limits=ShardLimits(),
-            outage_min_ms=OUTAGE_MIN_MS,
-            counts=(*former, PARTITIONS) if former else (),
-            blob=blob,
-        )
-        verdicts += shard.apply(*read_records(batch, runs=runs)).verdicts
-        blob = shard.encode()
-    shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-    for end_ms in (_end(log) - RESUME_MAX_MS - 1, _end(log)):  # whatever gap there is at the end is decided
-        verdicts += shard.apply([], until(end_ms, *range(PARTITIONS))).verdicts
-    assert shard.waiting_count == 0
-    return verdicts
+    reads = [read_records(batch, runs=runs) for batch in batches]
+    ends_ms = (_end(log) - RESUME_MAX_MS - 1, _end(log))  # whatever gap there is at the end is decided
+    reads += [Read([], until(end_ms, *range(PARTITIONS))) for end_ms in ends_ms]
+    played = list(shard_runs(reads, config, counts=(*former, PARTITIONS) if former else ()))
+    assert played[-1][0].waiting_count == 0
+    return [verdict for _, result in played for verdict in result.verdicts]
 
 
 SLOW = CoordinatorConfig(
@@ -105,6 +97,13 @@ SLOW = CoordinatorConfig(
     empty_group_retention_ms=20_000,
 )
 """Sessions that outlast an outage's beginning, so that there is something to renew."""
+
+
+def _expired(batches: Iterable[Sequence[ProducedRecord]]) -> list[tuple[str | None, int]]:
+    """Return who is expired, and when, ms after `T0`."""
+    reads = (read_records(sorted(batch, key=lambda each: (each.partition, each.offset))) for batch in batches)
+    verdicts = [verdict for _, result in shard_runs(reads, SLOW) for verdict in result.verdicts]
+    return [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
 
 
 def _strayed_log(dice: Random) -> LogBuilder:
@@ -256,7 +255,7 @@ def _tick_at(t_ms: int) -> LogBuilder:
 def test_a_partition_without_time_holds_its_own_groups_only() -> None:
     """Nothing comes from one partition, not even a tick: its groups wait, and all others go on."""
     shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS)
-    homes = {group: (murmur2(group.encode()) & 0x7FFFFFFF) % 2 for group in map(str, range(20))}
+    homes = {group: partition_of(group.encode(), 2) for group in map(str, range(20))}
     log = LogBuilder()
     for group, partition in homes.items():
         log.beat(T0, group, "m", session_timeout_ms=1_000, partition=partition)
@@ -276,7 +275,7 @@ def test_busy_partitions_go_on_without_ticks_and_quiet_ones_stand_still() -> Non
         log.beat(T0, group, "dead", session_timeout_ms=1_000, partition=partition)
     for t in range(100, 5_000, 100):
         log.beat(T0 + t, "idle", "alive", session_timeout_ms=1_000, partition=0)
-    homes = [(murmur2(group.encode()) & 0x7FFFFFFF) % 2 for group in ("idle", "quiet")]
+    homes = [partition_of(group.encode(), 2) for group in ("idle", "quiet")]
     assert homes == [0, 1], "the groups' ids choose these partitions"
     outcome = shard.apply(*read_records(log.records))
     assert [(v.group_id, v.member_id) for v in outcome.verdicts if v.expiry_reason] == [("idle", "dead")]
@@ -284,7 +283,7 @@ def test_busy_partitions_go_on_without_ticks_and_quiet_ones_stand_still() -> Non
 
 def test_a_group_that_moved_waits_for_the_partition_it_came_from() -> None:
     """The topic grew under a backlog: newer records in the new partition are read before older ones in the old."""
-    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 3 == 2)
+    group = group_in(2, 3)
     log = LogBuilder()
     for t in range(0, 20_000, 1_000):
         log.beat(T0 + t, group, "m", session_timeout_ms=3_000, partition=0)
@@ -309,7 +308,7 @@ def test_a_group_that_moved_waits_for_the_partition_it_came_from() -> None:
 
 def _moved() -> tuple[list[list[ProducedRecord]], str]:
     """Write a log, by partition, of a group that the growth from one partition to three takes to the last of them."""
-    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 3 == 2)
+    group = group_in(2, 3)
     log = LogBuilder()
     for t in range(0, 8_000, 1_000):
         log.beat(T0 + t, group, "old", session_timeout_ms=3_000, partition=0)
@@ -358,7 +357,7 @@ def test_former_partitions_are_waited_for_until_the_last_partition_is_read_beyon
 
 def test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_read() -> None:
     """P3: one partition was read beyond an outage before the group, by the other one, is forgotten and begins again."""
-    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 0)
+    group = group_in(0, 2)
     log = LogBuilder()
     for partition in (0, 1):
         log.beat(T0, group, "old", session_timeout_ms=1_000, partition=partition)
@@ -370,19 +369,14 @@ def test_p3_a_group_that_is_forgotten_and_begins_again_is_renewed_however_it_is_
         log.tick(T0 + t, partition=1, partitions=2)
     here, there = ([record for record in log.records if record.partition == number] for number in (0, 1))
     forgotten = next(at for at, record in enumerate(there) if record.append_ms > T0 + 1_000 + 20_000)
-    blob, verdicts = "", []
-    for batch in ([here[0], there[0]], here[1:], there[1:forgotten], there[forgotten:]):
-        shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        verdicts += shard.apply(*read_records(batch)).verdicts
-        blob = shard.encode()
-    expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
-    assert expired == [("old", 1_000), ("new", 48_000)]
+    batches = ([here[0], there[0]], here[1:], there[1:forgotten], there[forgotten:])
+    assert _expired(batches) == [("old", 1_000), ("new", 48_000)]
 
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_p3_a_group_that_begins_anew_in_one_batch_was_seen_nowhere_before(*, cut: bool) -> None:
     """P3: an outage of a partition that a group was in before it was forgotten renews nothing, however it is read."""
-    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 1)
+    group = group_in(1, 2)
     log = LogBuilder()
     log.beat(T0, group, "old", session_timeout_ms=1_000)
     for t in (*range(0, 40_000, 200), *range(50_000, 60_001, 200)):
@@ -395,19 +389,13 @@ def test_p3_a_group_that_begins_anew_in_one_batch_was_seen_nowhere_before(*, cut
     known, forgotten = 3, next(at for at, record in enumerate(here) if record.append_ms > T0 + 1_000 + 20_000)
     rest = ([*here[known:forgotten], *there[:forgotten]], [*here[forgotten:], *there[forgotten:]])
     batches = (here[:known], *rest) if cut else (here[:known], [*here[known:], *there])
-    blob, verdicts = "", []
-    for batch in batches:
-        shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        verdicts += shard.apply(*read_records(batch)).verdicts
-        blob = shard.encode()
-    expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
-    assert expired == [("old", 1_000), ("new", 42_000)]
+    assert _expired(batches) == [("old", 1_000), ("new", 42_000)]
 
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_p3_a_group_seen_in_a_partition_only_after_its_outage_is_not_renewed(*, cut: bool) -> None:
     """P3: a record that waits behind the gap until a tick says what that was does not say that it was there before."""
-    group = next(name for name in map(str, range(99)) if (murmur2(name.encode()) & 0x7FFFFFFF) % 2 == 1)
+    group = group_in(1, 2)
     log = LogBuilder()
     log.beat(T0 + 9_000, group, "old", session_timeout_ms=15_000)
     for t in range(9_000, 60_001, 200):
@@ -419,13 +407,7 @@ def test_p3_a_group_seen_in_a_partition_only_after_its_outage_is_not_renewed(*, 
     known = [record for record in log.records if record.append_ms <= T0 + 20_000]
     rest = [record for record in log.records if record.append_ms > T0 + 20_000]
     assert outages_of([record for record in log.records if record.partition == 1]) == [(T0 + 10_000, T0 + 20_000)]
-    blob, verdicts = "", []
-    for batch in (known, rest) if cut else ([*known, *rest],):
-        shard = Shard(coordinator=SLOW, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        verdicts += shard.apply(*read_records(sorted(batch, key=lambda each: (each.partition, each.offset)))).verdicts
-        blob = shard.encode()
-    expired = [(each.member_id, each.time_ms - T0) for each in verdicts if each.expiry_reason]
-    assert expired == [("old", 24_000), ("new", 35_000)]
+    assert _expired((known, rest) if cut else ([*known, *rest],)) == [("old", 24_000), ("new", 35_000)]
 
 
 def test_a_record_at_the_deadline_of_another_is_late_wherever_the_batch_ends() -> None:

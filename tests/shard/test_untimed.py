@@ -21,6 +21,7 @@ from heartwheel.proof.testing import (
     RUN,
     LogBuilder,
     ProducedRecord,
+    Read,
     by_group,
     frame_of,
     read_records,
@@ -31,6 +32,7 @@ from heartwheel.wire.relayed import AHEAD_MS_MAX
 from heartwheel.wire.verdicts import Verdict
 from support.heartbeat_logs import EXAMPLES, T0
 from support.log_time_reference import run_reference
+from support.shard_runs import shard_runs
 
 SESSION_MS = 6_000
 CONFIG = CoordinatorConfig(group_min_session_timeout_ms=1)
@@ -53,17 +55,10 @@ def _batches(log: LogBuilder, cuts: tuple[int, ...] = ()) -> list[list[ProducedR
     return [log.records[start:stop] for start, stop in pairwise((0, *cuts, len(log.records)))]
 
 
-def _run(
-    batches: list[list[ProducedRecord]], clock_ms: int = 0, config: CoordinatorConfig = CONFIG
-) -> list[BatchResult]:
+def _run(batches: list[list[ProducedRecord]], clock_ms: int = 0) -> list[BatchResult]:
     """Run a shard, its state coded between batches; with a clock up to a last tick there."""
-    blob, results = "", []
-    for batch in [*batches, *([[]] if clock_ms else [])]:
-        shard = Shard(coordinator=config, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        read = read_records(batch) if batch else ([], until(T0 + clock_ms), [])
-        results.append(shard.apply(*read))
-        blob = shard.encode()
-    return results
+    reads = [*map(read_records, batches), *([Read([], until(T0 + clock_ms))] if clock_ms else [])]
+    return [result for _, result in shard_runs(reads, CONFIG)]
 
 
 def _expired(results: list[BatchResult]) -> list[tuple[str | None, int]]:
@@ -107,17 +102,13 @@ def test_p1_a_partition_begins_with_its_first_append_time(cuts: tuple[int, ...])
 def test_p3_heartbeats_before_the_first_append_time_may_come_again_without_their_bytes() -> None:
     """P3: what was left out as it had no place is known to the shard when the packer sends no bytes of it."""
     log = _log((None, "a"), (0, "a"), (SESSION_MS, ""))
-    packer, blob = Packer("consumer-heartbeats", 1), ""
-    expired = []
+    packer, reads = Packer("consumer-heartbeats", 1), []
     for number, record in enumerate(log.records):
         readings = ReadingsBuilder((), OUTAGE_MIN_MS)
         packer.begin(BatchOf("query", number))
         packs = [decode_sent(data) for _, _, data in packer.pack(frame_of([record]), readings)]
-        shard = Shard(coordinator=CONFIG, limits=ShardLimits(), outage_min_ms=OUTAGE_MIN_MS, blob=blob)
-        result = shard.apply(packs, readings.readings())
-        expired += _expired([result])
-        blob = shard.encode()
-    assert expired == [("a", SESSION_MS)]
+        reads.append(Read(packs, readings.readings()))
+    assert _expired([result for _, result in shard_runs(reads, CONFIG)]) == [("a", SESSION_MS)]
 
 
 def test_p3_records_without_append_times_count_alike_however_they_are_read() -> None:
