@@ -8,26 +8,18 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from heartwheel.front.cli.app import run
-from support.gateway_double import GatewayDouble, gateway_double, wait_until
+from support.gateway_double import GatewayDouble, wait_until
 
 COMMANDS = {
     "heartwheel-beat": [sys.executable, "-c", "from heartwheel_beats.command import main; main()"],
     "heartwheel beat": [sys.executable, "-m", "heartwheel", "beat"],
 }
 BEAT = COMMANDS["heartwheel-beat"]
-
-
-@pytest.fixture
-def gateway() -> Iterator[GatewayDouble]:
-    """Run a gateway that keeps what it is sent."""
-    with gateway_double() as double:
-        yield double
 
 
 def beat(

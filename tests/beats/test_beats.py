@@ -19,14 +19,7 @@ from heartwheel.wire.event_codec import decode_event
 from heartwheel.wire.events import JOB, JOB_RUN, EventType
 from heartwheel_beats import BeatsError, KafkaSender, Member, beats, member, parse_duration_ms
 from heartwheel_beats.senders import HttpSender, sender_for
-from support.gateway_double import GatewayDouble, gateway_double, wait_until
-
-
-@pytest.fixture
-def gateway() -> Iterator[GatewayDouble]:
-    """Run a gateway that keeps what it is sent."""
-    with gateway_double() as double:
-        yield double
+from support.gateway_double import GatewayDouble, wait_until
 
 
 class PanicError(BaseException):

@@ -17,7 +17,7 @@ import pytest
 
 from heartwheel_beats import KafkaSender, beats
 from heartwheel_beats.senders import HttpSender, LostError
-from support.gateway_double import GatewayDouble, gateway_double
+from support.gateway_double import GatewayDouble
 from support.job import wait_for
 
 PATIENCE_S = 30
@@ -28,13 +28,6 @@ DRIPS = {
     "body": (b"HTTP/1.1 202 Accepted\r\ncontent-length: 4000\r\n\r\n", b"x"),
     "last body": (b"HTTP/1.1 202 Accepted\r\nconnection: close\r\n\r\n", b"x"),
 }
-
-
-@pytest.fixture
-def gateway() -> Iterator[GatewayDouble]:
-    """Run a gateway that keeps what it is sent."""
-    with gateway_double() as double:
-        yield double
 
 
 @contextmanager

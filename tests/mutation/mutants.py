@@ -1121,7 +1121,7 @@ MUTANTS: Final = (
         "            if isinstance(member, Member):\n"
         "                member.heartbeat = _heartbeat(loaded, member.fingerprint)\n",
         "P1",
-        f"{_HEARTBEATS}::test_p3_classic_members_of_consumer_groups_give_the_verdicts_of_the_rules",
+        f"{_HEARTBEATS}::test_p3_without_bytes_verdicts_are_those_of_the_rules[classic members of consumer groups]",
     ),
     Mutant(
         "a new query may leave out the bytes of heartbeats at a member epoch",

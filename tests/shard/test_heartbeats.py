@@ -115,44 +115,24 @@ def _end(log: LogBuilder) -> int:
     return max([T0, *(record.append_ms for record in log.records)]) + LATER
 
 
-@given(heartbeat_logs(), st.data(), st.integers(0, 2**32))
+@pytest.mark.parametrize(
+    ("logs", "config"),
+    [
+        pytest.param(heartbeat_logs(), CONFIG, id="events of all types"),
+        pytest.param(beating_logs(), CONFIG, id="members that fall silent and come back"),
+        pytest.param(st.one_of(epoch_logs(), steady_epoch_logs()), EPOCHS_CONFIG, id="groups that change protocol"),
+        pytest.param(migrating_logs(), EPOCHS_CONFIG, id="classic members of consumer groups"),
+    ],
+)
+@given(st.data(), st.integers(0, 2**32))
 @settings(max_examples=EXAMPLES)
-def test_p3_any_log_without_bytes_gives_the_verdicts_of_the_rules(
-    log: LogBuilder, data: st.DataObject, seed: int
+def test_p3_without_bytes_verdicts_are_those_of_the_rules(
+    logs: st.SearchStrategy[LogBuilder], config: CoordinatorConfig, data: st.DataObject, seed: int
 ) -> None:
-    """P3: events of all types, whoever packs them and however often: per group the very list of the rules alone."""
-    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed))
-    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=CONFIG))
-
-
-@given(beating_logs(), st.data(), st.integers(0, 2**32))
-@settings(max_examples=EXAMPLES)
-def test_p3_steady_heartbeats_without_bytes_give_the_verdicts_of_the_rules(
-    log: LogBuilder, data: st.DataObject, seed: int
-) -> None:
-    """P3: members that beat, fall silent and come back by heartbeats whose bytes their shard was given long before."""
-    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed))
-    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=CONFIG))
-
-
-@given(st.one_of(epoch_logs(), steady_epoch_logs()), st.data(), st.integers(0, 2**32))
-@settings(max_examples=EXAMPLES)
-def test_p3_groups_that_change_protocol_give_the_verdicts_of_the_rules(
-    log: LogBuilder, data: st.DataObject, seed: int
-) -> None:
-    """P3: heartbeats of all kinds of group, which take another protocol between two heartbeats that are the same."""
-    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed), EPOCHS_CONFIG)
-    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
-
-
-@given(migrating_logs(), st.data(), st.integers(0, 2**32))
-@settings(max_examples=EXAMPLES)
-def test_p3_classic_members_of_consumer_groups_give_the_verdicts_of_the_rules(
-    log: LogBuilder, data: st.DataObject, seed: int
-) -> None:
-    """P3: classic members whose group goes by epochs meanwhile, and whose heartbeats come without their bytes."""
-    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed), EPOCHS_CONFIG)
-    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
+    """P3: whoever packs the events, and however often: per group the very list of the rules alone."""
+    log = data.draw(logs)
+    job, _ = _run_anyhow(log, data.draw(cuts_of(log)), Random(seed), config)
+    assert by_group(job.verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=config))
 
 
 def _beats(

@@ -16,6 +16,7 @@ import pytest
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.client import admin_client
+from heartwheel.wire.partitioner import shard_of
 from kafka import TopicPartition
 from support.both_sides import BothSides
 from support.group_members import GroupMember
@@ -49,17 +50,9 @@ RULES: Final = (
 )
 
 
-def _partition_of(group: str) -> int:
-    """Tell in which partition of the offsets topic a group is kept: by Java's hash of its id (`partitionFor`)."""
-    code = 0
-    for letter in group:
-        code = (31 * code + ord(letter)) & 0xFFFFFFFF
-    return abs(code - (code >> 31 << 32)) % len(LEADERS)
-
-
 def _group_in(partition: int, name: str) -> str:
     names = (f"{name}-{number}" for number in range(1_000))
-    return next(each for each in names if _partition_of(each) == partition)
+    return next(each for each in names if shard_of(each, len(LEADERS)) == partition)
 
 
 class Groups(NamedTuple):
@@ -153,7 +146,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
             member.wait_joined()
         told = first.log_file.read_text() + second.log_file.read_text()
         for group in CAST:
-            pattern = rf"topic={OFFSETS} partition={_partition_of(group)}\] .*{group}\b"
+            pattern = rf"topic={OFFSETS} partition={shard_of(group, len(LEADERS))}\] .*{group}\b"
             assert re.search(pattern, told), f"{group} is coordinated elsewhere"
         job.until_live()
         yield World((first, second), job, taps, members, BothSides((first, second), job, CAST), set())
