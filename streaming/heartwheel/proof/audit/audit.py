@@ -111,7 +111,7 @@ class Audit:
         known = self._state.unread.setdefault(partition, [])
         if (first, last) not in known:
             known.append((first, last))
-            self._state.counts["unread"] = self._state.counts.get("unread", 0) + last - first + 1
+            self._state.count("unread", last - first + 1)
 
     def event(self, append_ms: int, partition: int, offset: int, value: bytes | None) -> None:
         """Read the next record of the heartbeat topic.
@@ -121,7 +121,7 @@ class Audit:
             value: its value; `None` is a tombstone.
         """
         state, timeline = self._state, self._timeline
-        state.counts["events"] = state.counts.get("events", 0) + 1
+        state.count("events")
         event = self._known.get(value) if value is not None else None
         tick = read_tick(value) if event is None and len(value or b"") <= self.config.value_bytes_max else None
         time_ms = timeline.read(partition, append_ms, tick)
@@ -130,7 +130,7 @@ class Audit:
         if append_ms >= 0 > state.begins.get(partition, _NO_BEGIN).append_ms:
             state.begins[partition] = Begin(append_ms)
         if tick is not None:
-            state.counts["ticks"] = state.counts.get("ticks", 0) + 1
+            state.count("ticks")
         elif event is None and value is not None and (mark := self._mark_of(value)) is not None:
             if mark.feed in self.config.feeds and partition == PLACE_OF_FEEDS:
                 timeline.mark(mark, time_ms, append_ms)
@@ -153,7 +153,7 @@ class Audit:
         Args:
             topic: `expirations`, `triggers` or `rejects`.
         """
-        self._state.counts["written"] = self._state.counts.get("written", 0) + 1
+        self._state.count("written")
         self._state.ledger.add(
             FindingKind.FORGED, topic=topic, partition=partition, offset=offset, time_ms=append_ms, detail=detail
         )

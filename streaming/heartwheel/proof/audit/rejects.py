@@ -55,7 +55,7 @@ class Rejects:
         state = self._state
         if reject.cause == SKIPPED and key_of(partition, offset) not in state.settled_rejects:
             known = state.open_rejects.get(partition, {}).get(offset)
-            state.counts["skipped"] = state.counts.get("skipped", 0) + (known is None)
+            state.count("skipped", int(known is None))
         expected = state.expected_rejects.get(partition, {}).pop(offset, None)
         if expected is not None:
             self._settle(partition, offset, expected.cause, reject, expected.group_id)

@@ -161,3 +161,7 @@ class AuditState(msgspec.Struct):
     positions: dict[str, dict[int, int]] = {}
     settled_ms: int = -1
     counts: dict[str, int] = {}
+
+    def count(self, name: str, more: int = 1) -> None:
+        """Raise one of the report's counts."""
+        self.counts[name] = self.counts.get(name, 0) + more

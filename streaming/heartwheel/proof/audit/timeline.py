@@ -71,9 +71,9 @@ class Timeline:
         config, state = self.config, self._state
         part = self._partition(partition)
         if append_ms < 0:
-            state.counts["untimed"] = state.counts.get("untimed", 0) + 1
+            state.count("untimed")
         elif append_ms < part.watermark_ms:
-            state.counts["clamped"] = state.counts.get("clamped", 0) + 1
+            state.count("clamped")
         runs = config.runs
         outages = part.read(append_ms, tick, runs=runs, outage_min_ms=config.outage_min_ms)
         believed = tick is not None and tick.run and (not runs or tick.run in runs)
@@ -277,8 +277,7 @@ class Timeline:
 
     def _place_outages(self, outages: list[AuditedOutage], counted: str = "outages") -> None:
         """Add the outages that one tick or mark proves, all of them before any group continues."""
-        counts = self._state.counts
-        counts[counted] = counts.get(counted, 0) + len(outages)
+        self._state.count(counted, len(outages))
         for notes in list(self._state.groups.values()):
             wanted = ("", notes.group.group_id)
             mine = [each for each in outages if each.partition in notes.parts and each.group_id in wanted]

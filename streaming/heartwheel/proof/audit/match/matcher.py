@@ -51,7 +51,7 @@ class Matcher:
     def derive(self, verdict: Derived) -> None:
         """Add a verdict that the job must write."""
         state, notes = self._state, self._state.groups[verdict.group_id]
-        self._count("derived")
+        self._state.count("derived")
         if notes.unknown:
             return
         id_ = verdict.id()
@@ -72,7 +72,7 @@ class Matcher:
 
     def take(self, row: OpenRow) -> None:
         """Read a row of the expirations or triggers topic."""
-        self._count("written")
+        self._state.count("written")
         written, state = row.row, self._state
         expected_id = id_of(written)
         if written.id != expected_id:
@@ -122,18 +122,18 @@ class Matcher:
             if time_of(written) <= due_ms(written.group_id):
                 self._judge_open(id_)
             else:
-                self._count("pending", len(rows))
+                self._state.count("pending", len(rows))
         for id_, verdict in state.derived.items():
             noticed_ms = -(-verdict.time_ms // tick) * tick
             if noticed_ms > due_ms(verdict.group_id) or verdict.ready_ms > known_ms(verdict.group_id):
-                self._count("pending")
+                self._state.count("pending")
             elif key_of(id_) not in state.excused:
                 self._find_missed(verdict)
 
     def _judge_open(self, id_: str) -> None:
         for number, row in enumerate(self._state.open_rows.pop(id_, ())):
             if number:
-                self._count("repeated")
+                self._state.count("repeated")
             else:
                 self._judge_underived(row)
 
@@ -147,7 +147,7 @@ class Matcher:
         if wrong and not self._is_a_twin(id_, written):
             self._find(FindingKind.WRONG, row, "; ".join(wrong))
             return
-        self._count("confirmed")
+        self._state.count("confirmed")
         state.pace.known(
             Candidate(
                 time_of(written),
@@ -197,7 +197,7 @@ class Matcher:
     def _judge_repeated(self, id_: str, row: OpenRow) -> None:
         """Judge a row whose id was read before."""
         if self._state.confirmed.get(key_of(id_)) == content_of(row.row) or self._is_a_twin(id_, row.row):
-            self._count("repeated")
+            self._state.count("repeated")
         else:
             self._find(FindingKind.DUPLICATE, row, f"another row with the id {id_} has other content")
 
@@ -208,7 +208,7 @@ class Matcher:
         state, written = self._state, row.row
         notes = state.groups.get(written.group_id)
         if (notes is not None and notes.unknown) or (notes is None and state.begins):
-            self._count("unjudged")
+            self._state.count("unjudged")
         elif unknown_name := self._unknown_name(written):
             self._find(FindingKind.FORGED, row, unknown_name)
         elif subject_of(written) in state.silences:
@@ -238,7 +238,7 @@ class Matcher:
             state.confirmed.add(key_of(expected_id), 0)
             self._find(FindingKind.WRONG, row, "; ".join(differences(verdict, written)))
         elif state.confirmed.forgot:
-            self._count("unjudged")  # it may repeat a row that was confirmed and forgotten
+            self._state.count("unjudged")  # it may repeat a row that was confirmed and forgotten
         else:
             self._find(FindingKind.FALSE, row, claim_of(written))
 
@@ -284,7 +284,3 @@ class Matcher:
             self._state.ledger.unsettled += 1
         else:
             self._state.ledger.add(kind, group_id=group_id, **fields)
-
-    def _count(self, name: str, more: int = 1) -> None:
-        counts = self._state.counts
-        counts[name] = counts.get(name, 0) + more
