@@ -12,14 +12,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Folder of ours, and the package of somebody else that has its name.
-SHARED_NAMES = ("wheel", "docker", "tests/kafka", "tests/docker")
-
-
-@pytest.mark.parametrize("folder", SHARED_NAMES)
-def test_folder_is_no_package(folder: str) -> None:
-    """A regular package would win over the real one; a bare folder never does."""
-    assert not (ROOT / folder / "__init__.py").exists()
 
 
 @pytest.mark.parametrize("package", ["wheel", "docker", "kafka"])

@@ -66,7 +66,9 @@ def is_inside(module: str, package: str) -> bool:
     return module == package or module.startswith(package + ".")
 
 
-@pytest.mark.parametrize("folder", ["wheel", "streaming", "streaming/beats", "docker", "tests", "conf"])
+@pytest.mark.parametrize(
+    "folder", ["wheel", "streaming", "streaming/beats", "docker", "tests", "tests/docker", "tests/kafka", "conf"]
+)
 def test_folders_stay_folders(folder: str) -> None:
     """An `__init__.py` here would make a package that hides PyPA's wheel, Docker's client, or another's tests."""
     assert not (ROOT / folder / "__init__.py").exists()
