@@ -26,10 +26,10 @@ class Log:
             self.judge.answered(each)
         return self
 
-    def expires(self, last_seen_ms: int, *, late_ms: int = 1_000, session_ms: int = SESSION, name: str = "") -> Log:
+    def expires(self, last_seen_ms: int, *, late_ms: int = 1_000, session_ms: int = SESSION) -> Log:
         """Let the engine say that the member was silent after some heartbeat."""
         deadline_ms = last_seen_ms + session_ms
-        self.judge.claimed(Claim(name or str(deadline_ms), last_seen_ms, deadline_ms, deadline_ms + late_ms))
+        self.judge.claimed(Claim(str(deadline_ms), last_seen_ms, deadline_ms, deadline_ms + late_ms))
         return self
 
     def at(self, now_ms: int, trouble: str | None = None) -> Log:

@@ -106,9 +106,9 @@ def test_group_that_seemed_empty_is_where_its_members_are_accepted(generation: i
     assert machine.next_deadline_ms() == NEVER
 
 
-def _joins(member_id: str, generation: int, session_ms: int = 6_000) -> Event:
+def _joins(member_id: str, generation: int) -> Event:
     return Event(group_id="g", type=EventType.JOIN, member_id=member_id, generation_id=generation, error_code=0,
-                 session_timeout_ms=session_ms, rebalance_timeout_ms=20_000, protocol_type="consumer",
+                 session_timeout_ms=6_000, rebalance_timeout_ms=20_000, protocol_type="consumer",
                  protocols=(Protocol("range"),), leader="a")  # fmt: skip
 
 

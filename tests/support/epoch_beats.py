@@ -100,11 +100,10 @@ def _classic(draw: st.DrawFn) -> Event:
 
 
 @st.composite
-def epoch_logs(
-    draw: st.DrawFn, *, kinds: tuple[HeartbeatType, ...] = tuple(HeartbeatType), size_max: int = 40
-) -> LogBuilder:
+def epoch_logs(draw: st.DrawFn, *, size_max: int = 40) -> LogBuilder:
     """Draw a log: three heartbeats of the newer kinds to one request of the classic protocol."""
     log, now = LogBuilder(), T0
+    kinds = tuple(HeartbeatType)
     requests: st.SearchStrategy[Request] = st.one_of(_beats(kinds), _beats(kinds), _beats(kinds), _classic())
     for request, step in draw(st.lists(st.tuples(requests, _steps), max_size=size_max)):
         now += step

@@ -76,12 +76,11 @@ def _events(draw: st.DrawFn, kinds: tuple[EventType, ...]) -> Event:
 
 
 @st.composite
-def heartbeat_logs(
-    draw: st.DrawFn, *, kinds: tuple[EventType, ...] = tuple(EventType), size_max: int = 40, in_order: bool = False
-) -> LogBuilder:
+def heartbeat_logs(draw: st.DrawFn, *, in_order: bool = False) -> LogBuilder:
     """Draw a log; append times may step back a little, as they do at a change of the partition's leader."""
     log, now = LogBuilder(), T0
-    for event, step, back in draw(st.lists(st.tuples(_events(kinds), _steps, st.integers(0, 40)), max_size=size_max)):
+    events = _events(tuple(EventType))
+    for event, step, back in draw(st.lists(st.tuples(events, _steps, st.integers(0, 40)), max_size=40)):
         now += step
         log.add(now - (7 if back == 0 and not in_order else 0), event)
     return log

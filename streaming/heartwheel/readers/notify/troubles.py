@@ -38,7 +38,6 @@ class TroubleWatch:
     window has passed.
 
     Args:
-        window_ms: for how long rows count, ms.
         expected_members: how many members groups should have, by the group's id.
     """
 
@@ -47,11 +46,10 @@ class TroubleWatch:
         storm: StormRule,
         *,
         canary_prefix: str,
-        window_ms: int = WINDOW_MS,
         expected_members: Mapping[str, int] | None = None,
     ) -> None:
         self._storm = storm
-        self._window_ms = max(window_ms, storm.window_ms)
+        self._window_ms = max(WINDOW_MS, storm.window_ms)
         self._picture = Picture(
             expirations_max=_ROWS_MAX,
             triggers_max=_ROWS_MAX,
