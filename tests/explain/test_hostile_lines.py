@@ -80,7 +80,10 @@ def test_a_logger_at_the_end_is_cut_off_as_by_a_search() -> None:
         (" and add(?:ed)?", " and add"),
         (" in groups? of", " in group"),
         (r" with \w{1,20} protocol", " with "),
-        ("(?: with)? members", ""),
+        ("(?: with)? members", " members"),
+        ("(?<! temporarily) left the ", " left the "),
+        ("(?: with| of) members", ""),
+        ("(?: with(?: some)?)? members", ""),
     ],
 )
 def test_words_are_looked_for_by_what_they_always_begin_with(separator: str, begin: str) -> None:

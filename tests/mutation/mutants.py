@@ -405,7 +405,7 @@ MUTANTS: Final = (
     Mutant(
         "a line that can be read in two ways is taken for the first of them",
         f"{_ENGINE}/sources/explain/texts.py",
-        "len(readings) > 1 or match.is_ambiguous or",
+        "len(readings) > 1 or each.is_ambiguous(text, match) or",
         "len(readings) > 9 or",
         "P1",
         "tests/explain/test_forged_lines.py::test_a_line_that_can_be_read_in_two_ways_says_nothing",
@@ -421,8 +421,8 @@ MUTANTS: Final = (
     Mutant(
         "a logger at the end is cut off behind the signs that it begins with",
         f"{_ENGINE}/sources/explain/layouts.py",
-        "if at > 0 and message[at - 1] not in _LEADS:",
-        "if at > 0:",
+        "if at > 0 and message[at - 1] not in _LEADS and",
+        "if at > 0 and",
         "P1",
         "tests/explain/test_hostile_lines.py::test_a_logger_at_the_end_is_cut_off_as_by_a_search",
     ),

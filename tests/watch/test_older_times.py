@@ -53,7 +53,7 @@ def test_the_facts_of_a_time_are_found_in_each_file(history: HistoryFile) -> Non
         times[file] += rng.choice([0, 0, 1, 7])
         known.append((times[file], files[file]))
         fact = Fact(order_ms=times[file], file=files[file], line=len(known), time_ms=times[file])
-        history.save([(fact, True)], {}, Scanned().counts(), now_ms=0)
+        history.save([([fact], True)], {}, Scanned().counts(), now_ms=0)
     for from_ms, to_ms in [(0, 10_000), (100, 101), (-5, 0), (600, 900), (499, 700), (9_000, 9_001), (50, 50)]:
         found = [fact for part in history.slices(from_ms, to_ms) for fact in history.facts_of(part)]
         wanted = sorted(each for each in known if from_ms <= each[0] < to_ms)

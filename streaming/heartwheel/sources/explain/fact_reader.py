@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -68,7 +67,7 @@ class FactReader:
         self.last_ms, self._zone_assumed, self._risen = state.last_ms, state.zone_assumed, dict(state.risen)
         self._ended, self._read, self._searched_until = state.ended, state.read, state.searched_until
 
-    def facts(self, line: bytes, number: int, before: bytes = b"", after: bytes = b"") -> Iterator[Fact]:
+    def facts(self, line: bytes, number: int, before: bytes = b"", after: bytes = b"") -> list[Fact]:
         """Return the facts of one line that contains the coordinator's prefix.
 
         No text of a line ends a scan: a line that cannot be read is counted.
@@ -81,13 +80,15 @@ class FactReader:
         """
         self.unended, self.doubtful = "", False
         self._unzoned = self._layout.zone.used
+        facts = []
         try:
             for message in self._layout.read(line, before, after):
                 fact = self._fact(message, number)
                 if fact is not None:
-                    yield fact
+                    facts.append(fact)
         except Exception as error:  # noqa: BLE001 - no text of a client keeps the next line from being read
             self._note_unreadable(number, f"{type(error).__name__}: {error}")
+        return facts
 
     def clients_text(self, number: int, block: bytes, at: int) -> int:
         """Return how many bytes after the line that was read last belong to it, because a client has broken it.

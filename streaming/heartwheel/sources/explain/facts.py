@@ -68,7 +68,7 @@ class Fact(msgspec.Struct, kw_only=True, array_like=True, omit_defaults=True, gc
     group_id: str = ""
     member_id: str = ""
     new_member_id: str = ""
-    members: list[str] = []
+    members: tuple[str, ...] = ()
     group_instance_id: str = ""
     client_id: str = ""
     client_host: str = ""

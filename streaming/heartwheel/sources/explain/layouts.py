@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
 
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.sources.explain.json_lines import bytes_text, json_objects, json_of
@@ -62,7 +65,7 @@ _LOGGER_KEYS: Final = ("loggerName", "logger_name", "logger", "log.logger")
 _NESTED_MAX: Final = 10
 
 
-class LoggedMessage(NamedTuple):
+class LoggedMessage(msgspec.Struct, gc=False):
     """A coordinator's message and its time.
 
     Args:
@@ -103,7 +106,7 @@ class Layout:
         now_ms: int | None = None,
         needle: str = NEEDLE,
         is_json: bool = False,
-        is_head: Callable[[str], bool] = lambda _: True,
+        is_head: Callable[[str], bool] | None = None,
     ) -> None:
         self._needle, self._is_json, self._is_head = needle, is_json, is_head
         self.zone = zone or LocalZone()
@@ -118,6 +121,12 @@ class Layout:
             after: the text after it.
         """
         text = line.decode("utf-8", "replace").strip("\ufeff\r\n \0")
+        if text.startswith(("{", "[{")) or ('"' in text and _KEYED.match(text)):
+            return self._json(text, before, after)
+        message = self._text(text, None)
+        return iter(() if message is None else (message,))
+
+    def _json(self, text: str, before: bytes, after: bytes) -> Iterator[LoggedMessage]:
         if text.startswith(("{", "[{")):
             whole = json_of(text.removesuffix(","))
             if whole is not None:
@@ -132,7 +141,9 @@ class Layout:
             if keyed is not None:
                 yield from self._walk(keyed, self._near(before, after), 0)
                 return
-        yield from self._text(text, None)
+        message = self._text(text, None)
+        if message is not None:
+            yield message
 
     def _walk(self, value: Any, outer: tuple[int, bool] | None, depth: int) -> Iterator[LoggedMessage]:  # noqa: C901 - a walk
         if depth > _NESTED_MAX:
@@ -160,7 +171,8 @@ class Layout:
                 yield from self._walk(each, outer, depth + 1)
 
     def _is_of_its_logger(self, value: dict[str, Any]) -> bool:
-        return all(self._is_head(f"{name}") for key in _LOGGER_KEYS if isinstance(name := value.get(key), str))
+        names = [name for key in _LOGGER_KEYS if isinstance(name := value.get(key), str)]
+        return self._is_head is None or all(map(self._is_head, names))
 
     def _inside(self, text: str, outer: tuple[int, bool] | None, depth: int) -> Iterator[LoggedMessage]:
         text = text.strip()
@@ -170,29 +182,28 @@ class Layout:
                 yield from self._walk(nested, outer, depth + 1)
                 return
         parts = [] if self._is_json else [part for part in text.split("\n") if self._needle in part]
-        if len(parts) > 1 and all(self._ends(part) for part in parts):
-            # A carrier has joined several lines into one.
-            for part in parts:
-                yield from self._text(part, outer)
-            return
-        yield from self._text(text, outer)
-        for part in parts[1:]:
-            for message in self._text(part, outer):
-                yield message._replace(forgeable=True)
+        # A carrier may have joined several lines into one.
+        is_joined = len(parts) > 1 and all(self._ends(part) for part in parts)
+        for part in parts if is_joined else [text, *parts[1:]]:
+            message = self._text(part, outer)
+            if message is not None:
+                message.forgeable = not is_joined and part is not text
+                yield message
 
     def _ends(self, part: str) -> bool:
-        return all(message.ended for message in self._text(part, None))
+        message = self._text(part, None)
+        return message is None or message.ended
 
-    def _text(self, text: str, outer: tuple[int, bool] | None) -> Iterator[LoggedMessage]:
+    def _text(self, text: str, outer: tuple[int, bool] | None) -> LoggedMessage | None:
         if "\x1b" in text:
             text = _ANSI.sub("", text)
         at = text.find(self._needle)
         if at < 0:
-            return
+            return None
         head, message = text[:at], text[at:]
-        if not self._is_head(head):
-            return
-        if head.endswith('"') and head[-2:-1] in {"=", ":"}:  # logfmt: msg="..."
+        if self._is_head is not None and not self._is_head(head):
+            return None
+        if head.endswith(('="', ':"')):  # logfmt: msg="..."
             end = re.search(r'(?<!\\)"', message)
             tail = message[end.start() :] if end else ""
             message = (message[: end.start()] if end else message).replace('\\"', '"')
@@ -205,16 +216,14 @@ class Layout:
             message = message.replace('""', '"')
         if len(message) > MESSAGE_CHARS_MAX and not self._is_json:
             why = f"{len(message):,} characters, at most {MESSAGE_CHARS_MAX:,}"
-            yield LoggedMessage(None, False, message[:_HEAD_CHARS], unreadable=why)
-            return
+            return LoggedMessage(None, False, message[:_HEAD_CHARS], unreadable=why)
         if len(head) > _HEAD_CHARS:
             head = head[: _HEAD_CHARS // 2] + head[-_HEAD_CHARS // 2 :]
         time_ms, coarse = self._time(head, tail[:_HEAD_CHARS], outer) or (None, False)
         if time_ms is not None and not usable(time_ms):
             time_ms, coarse = None, False
-        yield LoggedMessage(
-            time_ms, coarse, message.rstrip(), _DEBUG.search(head) is not None, ended=bool(tail.strip())
-        )
+        verbose = ("DEBUG" in head or "TRACE" in head) and _DEBUG.search(head) is not None
+        return LoggedMessage(time_ms, coarse, message.rstrip(), verbose, bool(tail.strip()))
 
     def _time(self, head: str, tail: str, outer: tuple[int, bool] | None) -> tuple[int, bool] | None:
         if outer is not None and not outer[1]:
@@ -273,10 +282,8 @@ def _cut(message: str) -> tuple[str, str]:
     end = len(message)
     since = max(1, end - _TAIL_CHARS)
     at = message.rfind(" (", since) if message.endswith(")") else -1
-    if at > 0 and message[at - 1] not in _LEADS:
-        last = _LOGGER.match(message, at)
-        if last is not None and last.end() == end:
-            return message[:at], message[at:]  # what the search below finds last, too
+    if at > 0 and message[at - 1] not in _LEADS and _is_logger(message[at:]):
+        return message[:at], message[at:]  # what the search below finds last, too
     for match in _LOGGER.finditer(message, since):
         if match.end() == len(message) or _SENTENCE.search(message, match.end()) is None:
             end = match.start()
@@ -284,3 +291,10 @@ def _cut(message: str) -> tuple[str, str]:
         thread = _THREAD.search(message, since)
         end = thread.start() if thread else end
     return message[:end], message[end:]
+
+
+@lru_cache(maxsize=16)
+def _is_logger(tail: str) -> bool:
+    """Return whether a text is a logger; a log has few, so the newest ones are remembered."""
+    last = _LOGGER.match(tail)
+    return last is not None and last.end() == len(tail)

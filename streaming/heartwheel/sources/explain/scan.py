@@ -27,7 +27,7 @@ _AS_NUMBERS: Final = re.compile(", ?".join(str(byte) for byte in b"GroupCoordina
 NEAR_BYTES: Final = 2_000
 """How much text before and after a line is at hand for it: JSON over several lines has the time there."""
 
-_CRI_PART: Final = re.compile(rb"^\S+ (?:stdout|stderr) P ")
+_CRI_PART: Final = re.compile(rb"^\S++ (?:stdout|stderr) P ")
 _CRI_END: Final = re.compile(rb"^\S+ (?:stdout|stderr) [PF] ")
 
 
@@ -95,7 +95,7 @@ def _facts_of(block: bytes, at: int, first_line: int, reader: FactReader, until:
     until = max(at, block.rfind(b"\n", at, until) + 1) if until < len(block) else until
     stranger = next_stranger(block, at)
     while True:
-        found = _found(block, at, as_numbers=as_numbers)
+        found = _found(block, at) if as_numbers else block.find(_NEEDLE, at)
         if 0 <= stranger < at:  # it is in a line of the coordinator, which is read as such
             stranger = next_stranger(block, at)
         if 0 <= stranger < min(found if found >= 0 else until, until):
@@ -111,9 +111,7 @@ def _facts_of(block: bytes, at: int, first_line: int, reader: FactReader, until:
         line, at = block[start:end], end + 1
         if _CRI_PART.match(line):
             line, at = _joined(block, line, at)
-        facts = list(
-            reader.facts(line, number, block[max(0, start - NEAR_BYTES) : start], block[end : end + NEAR_BYTES])
-        )
+        facts = reader.facts(line, number, block[max(0, start - NEAR_BYTES) : start], block[end : end + NEAR_BYTES])
         broken = reader.clients_text(number, block, at) if reader.unended else 0
         if broken:
             reader.note_suspicious(line, number, number)
@@ -151,13 +149,11 @@ def _note_suspicious(reader: FactReader, lines: bytes, number: int, since: int) 
             reader.note_suspicious(each, number + count, since)
 
 
-def _found(block: bytes, at: int, *, as_numbers: bool) -> int:
-    """Return the position of the next coordinator's prefix; -1 if there is none."""
+def _found(block: bytes, at: int) -> int:
+    """Return the position of the next coordinator's prefix, as text or as numbers; -1 if there is none."""
     found = block.find(_NEEDLE, at)
-    if as_numbers:
-        match = _AS_NUMBERS.search(block, at, len(block) if found < 0 else found)
-        return match.start() if match else found
-    return found
+    match = _AS_NUMBERS.search(block, at, len(block) if found < 0 else found)
+    return match.start() if match else found
 
 
 def _joined(block: bytes, line: bytes, at: int) -> tuple[bytes, int]:

@@ -167,5 +167,7 @@ class Scanned:
 
     def note_time(self, time_ms: int) -> None:
         """Extend the time span of the coordinator's lines."""
-        self.first_ms = time_ms if self.first_ms is None else min(self.first_ms, time_ms)
-        self.last_ms = time_ms if self.last_ms is None else max(self.last_ms, time_ms)
+        if self.first_ms is None or time_ms < self.first_ms:
+            self.first_ms = time_ms
+        if self.last_ms is None or time_ms > self.last_ms:
+            self.last_ms = time_ms

@@ -9,10 +9,17 @@ one reading: `Match.is_ambiguous` reports that.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final
 
-from heartwheel.sources.explain.facts import FactKind
+from heartwheel.sources.explain.facts import Fact, FactKind
+from heartwheel.sources.explain.trigger_causes import instance_in, names_of
+
+BY_MEMBER: Final = "][MemberId "
+"""What follows a group's id where a line names the member behind it."""
+
+_CLIENT_REASON: Final = "; client reason: "
 
 _END: Final = r"\.{0,2}(?![^\s\"'|,;({\[<\\])"
 _SHAPED: Final = {
@@ -29,19 +36,40 @@ _SHAPED: Final = {
 _MAY_BE_EMPTY: Final = frozenset({"client", "host", "words", "rest"})
 _FIELD: Final = re.compile(r"\{([a-z]+)\}")
 _SIGNS: Final = re.compile(r"\(\?P<\w+>|\\.")
-_PLAIN: Final = re.compile(r"(?:[\w ,:;=/'`-]|\\[^\w\s])*(?![?*+{])")
-"""The start of a separator that appears literally in a text, except for backslashes."""
+_PLAIN: Final = re.compile(r"(?:\(\?:[^()]*\)\?|\(\?<![^()]*\))*(?P<plain>(?:[\w ,:;=/'`-]|\\[^\w\s])*(?![?*+{]))")
+"""The first words of a separator that appear literally in a text, except for backslashes; what may be absent precedes
+them."""
 
 
-class Match(NamedTuple):
-    """A recognised sentence.
+def _number(text: str) -> int | None:
+    return int(text) if text else None
 
-    Args:
-        is_ambiguous: whether it can also be read in another way, because a field contains the words of the sentence.
-    """
 
-    fields: dict[str, str | None]
-    is_ambiguous: bool
+def _words(text: str) -> str:
+    return text.strip().removeprefix(_CLIENT_REASON)
+
+
+def _reason(text: str) -> str:
+    return text.partition("(reason: ")[2].rpartition(")")[0].removeprefix(_CLIENT_REASON)
+
+
+_OF_FACT: Final[dict[str, tuple[str, Callable[[str], Any] | None]]] = {
+    "group": ("group_id", None),
+    "member": ("member_id", None),
+    "new": ("new_member_id", None),
+    "listed": ("members", lambda text: tuple(names_of(text))),
+    "instance": ("group_instance_id", instance_in),
+    "client": ("client_id", None),
+    "host": ("client_host", None),
+    "session": ("session_timeout_ms", _number),
+    "rebalance": ("rebalance_timeout_ms", _number),
+    "number": ("number", _number),
+    "size": ("size", _number),
+    "protocol": ("protocol", None),
+    "words": ("words", _words),
+    "state": ("state", None),
+}
+"""Where a field of a sentence is in a fact, and how its text is converted."""
 
 
 class Text:
@@ -80,10 +108,24 @@ class Text:
             if _has_words(separator)
         ]
 
-    def match(self, text: str) -> Match | None:
-        """Match the start of a message that has the needle; return `None` if this sentence is not there."""
-        match = self.pattern.match(text)
-        return None if match is None else Match(match.groupdict(), self._is_ambiguous(text, match))
+    @cached_property
+    def _of_fact(self) -> list[tuple[str, str, Callable[[str], Any] | None]]:
+        """The fields of this sentence that a fact has, each with its name there and its conversion."""
+        own = {"words": ("words", _reason)} if self.kind is FactKind.TRIGGER else {}
+        names = [name for name in self.pattern.groupindex if name in _OF_FACT]
+        return [(name, *(_OF_FACT | own)[name]) for name in names if not (self.protocol and name == "protocol")]
+
+    def fact(self, broker_id: int, match: re.Match[str]) -> Fact:
+        """Return the fact of a match."""
+        found = match.groupdict("")
+        fact = Fact(broker_id=broker_id, kind=self.kind, protocol=self.protocol)
+        for name, field, convert in self._of_fact:
+            setattr(fact, field, found[name] if convert is None else convert(found[name]))
+        fact.static = bool(fact.group_instance_id)
+        if self.names_member:
+            fact.group_id, _, by = fact.group_id.partition(BY_MEMBER)
+            fact.member_id = fact.member_id or by
+        return fact
 
     def end(self, text: str) -> int:
         """Return where this sentence is complete in a text; -1 if it is not there."""
@@ -97,8 +139,8 @@ class Text:
         # `[GroupId G]` begins many sentences, also those of newer versions; the bracket alone shows none of them.
         return re.match(self._head, text) is not None and not (text.startswith("[") and "] " in text)
 
-    def _is_ambiguous(self, text: str, match: re.Match[str]) -> bool:
-        """Return whether a field, or the text after the last one, contains the words that precede it."""
+    def is_ambiguous(self, text: str, match: re.Match[str]) -> bool:
+        """Return whether a match can be read in another way: a field or what follows has the words that precede it."""
         for behind, begin, separator in self._again:
             since, until = match.span(behind) if behind else (match.end(), len(text))
             if text.find(begin, since - 1, until) >= 0 and separator.search(text, since - 1, until):
@@ -112,9 +154,9 @@ def _has_words(separator: str) -> bool:
 
 
 def _begin(separator: str) -> str:
-    """Return the common start of all texts that a separator matches; empty if there is none."""
+    """Return the first words that each text has which a separator matches; empty if they differ."""
     plain = _PLAIN.match(separator)
-    return plain[0].replace("\\", "") if plain else ""
+    return plain["plain"].replace("\\", "") if plain else ""
 
 
 def _shape(match: re.Match[str]) -> str:

@@ -8,20 +8,37 @@ a pattern matches each of them; `tests/explain/test_texts.py` has a line of each
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
 
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.identified_texts import OTHER_SENTENCE
 from heartwheel.sources.explain.text_patterns import BY_START, NOTHING, WITHOUT_FACT
-from heartwheel.sources.explain.text_template import Match, Text
-from heartwheel.sources.explain.trigger_causes import instance_in, names_of
+from heartwheel.sources.explain.text_template import BY_MEMBER, Text
 
 PREFIX: Final = re.compile(r"\[GroupCoordinator (?:id=)?(?P<broker>\d{1,10})(?!\d)[^\]]{0,300}\]:? ?")
 """The start of each message of a group coordinator."""
 
+_PREFIX_CHARS_MAX: Final = 400
 _START: Final = re.compile(r"\[?\w{0,20}")
-_BY_MEMBER: Final = "][MemberId "
-_REASON: Final = "; client reason: "
+
+
+def broker_of(message: str) -> tuple[int, int] | None:
+    """Return the broker's id in the start of a message, and where its text begins; `None` if it does not begin so."""
+    return _read_prefix(message[: message.find("]", 0, _PREFIX_CHARS_MAX) + 3])
+
+
+@lru_cache(maxsize=256)
+def _read_prefix(text: str) -> tuple[int, int] | None:
+    """Read the start of a message; a broker has few, so the newest ones are remembered."""
+    prefix = PREFIX.match(text)
+    return None if prefix is None else (int(prefix["broker"]), prefix.end())
+
+
+def _start(text: str) -> str:
+    """Return the first word, by which sentences are looked up."""
+    found = _START.match(text)
+    return found[0] if found is not None else ""
 
 
 def read(message: str) -> Fact | None:
@@ -34,86 +51,51 @@ def read(message: str) -> Fact | None:
         The fact; `NOTHING` for a message about no member and no rebalance; `SUSPICIOUS` for one that can be read in
         more than one way, because an id or a reason contains the coordinator's words; `None` for an unknown text.
     """
-    prefix = PREFIX.match(message)
-    if prefix is None:
+    head = broker_of(message)
+    if head is None:
         return None
-    broker_id, text = int(prefix["broker"]), message[prefix.end() :]
-    found = _START.match(text)
-    start = found[0] if found is not None else ""
+    broker_id, text = head[0], message[head[1] :]
+    start = _start(text)
     readings = [
         (each, match)
         for each in BY_START.get(start, ())
-        if each.needle in text and (match := each.match(text)) is not None
+        if each.needle in text and (match := each.pattern.match(text)) is not None
     ]
     if not readings:
         is_known = NOTHING.match(text) or any(
-            each.needle in text and each.match(text) for each in WITHOUT_FACT.get(start, ())
+            each.needle in text and each.pattern.match(text) for each in WITHOUT_FACT.get(start, ())
         )
         return Fact(broker_id=broker_id) if is_known else None
     each, match = readings[0]
     if len(readings) == 1 and each.kind is FactKind.NOTHING:
         return Fact(broker_id=broker_id)
-    if len(readings) > 1 or match.is_ambiguous or (start.startswith("[") and _is_forgeable(text, each, match)):
+    if len(readings) > 1 or each.is_ambiguous(text, match) or (start[0] == "[" and _is_forgeable(text, each, match)):
         return Fact(broker_id=broker_id, kind=FactKind.SUSPICIOUS)
-    return _fact(broker_id, each, match)
+    return each.fact(broker_id, match)
 
 
 def end_of_sentence(message: str) -> int:
     """Return the end of the first complete sentence that begins like a message; -1 if none is complete."""
-    prefix = PREFIX.match(message)
-    if prefix is None:
+    head = broker_of(message)
+    if head is None:
         return -1
-    text = message[prefix.end() :]
-    found = _START.match(text)
-    ends = [each.end(text) for each in BY_START.get(found[0] if found is not None else "", ())]
-    return min((prefix.end() + end for end in ends if end >= 0), default=-1)
+    text = message[head[1] :]
+    ends = [each.end(text) for each in BY_START.get(_start(text), ())]
+    return min((head[1] + end for end in ends if end >= 0), default=-1)
 
 
 def is_cut(message: str) -> bool:
     """Return whether an unknown message begins like a known sentence: a client may have broken it."""
-    prefix = PREFIX.match(message)
-    if prefix is None:
+    head = broker_of(message)
+    if head is None:
         return False
-    text = message[prefix.end() :]
-    found = _START.match(text)
-    return any(each.begins(text) for each in BY_START.get(found[0] if found is not None else "", ()))
+    text = message[head[1] :]
+    return any(each.begins(text) for each in BY_START.get(_start(text), ()))
 
 
-def _is_forgeable(text: str, sentence: Text, match: Match) -> bool:
+def _is_forgeable(text: str, sentence: Text, match: re.Match[str]) -> bool:
     """Return whether the group's id may end at another place than the first bracket."""
-    group = match.fields["group"] or ""
-    by_member = group.count(_BY_MEMBER)
+    group = match["group"]
+    by_member = group.count(BY_MEMBER)
     begin = text.index(group) + len(group) + 2
     return by_member > sentence.names_member or OTHER_SENTENCE.search(text, begin) is not None
-
-
-def _fact(broker_id: int, text: Text, match: Match) -> Fact:
-    found = match.fields
-    group, _, by = (found.get("group") or "").partition(_BY_MEMBER if text.names_member else "\0")
-    instance = instance_in(found.get("instance") or "")
-    words = (found.get("words") or "").strip()
-    if text.kind is FactKind.TRIGGER:
-        words = words.partition("(reason: ")[2].rpartition(")")[0]
-    return Fact(
-        broker_id=broker_id,
-        kind=text.kind,
-        group_id=group,
-        member_id=found.get("member") or by,
-        new_member_id=found.get("new") or "",
-        members=names_of(found["listed"] or "") if "listed" in found else [],
-        group_instance_id=instance,
-        client_id=found.get("client") or "",
-        client_host=found.get("host") or "",
-        session_timeout_ms=_number(found.get("session")),
-        rebalance_timeout_ms=_number(found.get("rebalance")),
-        number=_number(found.get("number")),
-        size=_number(found.get("size")),
-        protocol=text.protocol or found.get("protocol") or "",
-        words=words.removeprefix(_REASON),
-        static=bool(instance),
-        state=found.get("state") or "",
-    )
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text else None

@@ -6,7 +6,9 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
+
+import msgspec
 
 _MONTHS: Final = {
     name: number
@@ -31,6 +33,9 @@ _SYSLOG: Final = re.compile(
     r"(?<![A-Za-z])(?P<name>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?:(?P<year>\d{4}) )?"
     r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?(?!\d)"
 )
+_MOMENT: Final = re.compile(r"(\D{0,60}\d{4}-\d\d-\d\d[T _]\d\d:\d\d:)(\d\d)[.,](\d{3})(\D{0,60})")
+"""A text with one time of the usual form: up to its minute, its second, its milliseconds, and what follows."""
+
 _EPOCH: Final = re.compile(r"(?<![\d.:-])(?P<whole>[12]\d{9})(?P<milli>\d{3})?(?:\.(?P<fraction>\d{1,9}))?(?![\d:-])")
 
 _LATEST_MS: Final = 7_258_118_400_000  # the year 2200
@@ -38,7 +43,7 @@ _QUARTER_MS: Final = 900_000
 _AGREE_MS: Final = 2_000
 
 
-class LoggedTime(NamedTuple):
+class LoggedTime(msgspec.Struct, frozen=True, gc=False):
     """A time as it was found.
 
     Args:
@@ -63,12 +68,22 @@ class Zone(Protocol):
         ...
 
 
-@lru_cache(maxsize=16)
 def stamps_in(text: str) -> tuple[LoggedTime, ...]:
-    """Return the times in a text, in their order; a bare epoch number or a syslog time only if there is no other.
+    """Return the times in a text, in their order; a bare epoch number or a syslog time only if there is no other."""
+    moment = _MOMENT.fullmatch(text)
+    if moment is None:
+        return _stamps_in(text)
+    begin, second, milli, end = moment.groups()
+    minute = _stamps_in(f"{begin}00,000{end}")
+    if not minute:
+        return ()
+    (only,) = minute
+    return (LoggedTime(only.time_ms + min(int(second), 59) * 1_000 + int(milli), only.zoned, False, only.at),)
 
-    Lines of one moment follow one another, so the newest texts are remembered.
-    """
+
+@lru_cache(maxsize=16)
+def _stamps_in(text: str) -> tuple[LoggedTime, ...]:
+    """Find the times in a text; lines of one minute follow one another, so the newest texts are remembered."""
     found = (
         _found((_DATED, _NAMED), text) or _found((_COMPACT, _SYSLOG), text) or list(map(_epoch, _EPOCH.finditer(text)))
     )
@@ -91,13 +106,15 @@ def choose(stamps: Sequence[LoggedTime], zone: Zone, *, now_ms: int) -> tuple[in
     """
     if not stamps:
         return None
-    outer = next((stamp for stamp in stamps if stamp.zoned), None)
-    if outer is not None:
-        return _refined(outer, stamps) if outer.coarse else (outer.time_ms, False)
-    known = [stamp for stamp in stamps if stamp.year_known] or stamps
-    inner = known[-1]
-    if inner.coarse:
-        inner = next((stamp for stamp in known if not stamp.coarse), inner)
+    for stamp in stamps:
+        if stamp.zoned:
+            return _refined(stamp, stamps) if stamp.coarse else (stamp.time_ms, False)
+    inner = stamps[-1]
+    if len(stamps) > 1:
+        known = [stamp for stamp in stamps if stamp.year_known] or stamps
+        inner = known[-1]
+        if inner.coarse:
+            inner = next((stamp for stamp in known if not stamp.coarse), inner)
     time_ms = inner.time_ms if inner.year_known else _with_year(inner.time_ms, now_ms)
     return (zone.utc_ms(time_ms), inner.coarse) if usable(time_ms) else None
 

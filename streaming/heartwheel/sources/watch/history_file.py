@@ -110,7 +110,7 @@ class HistoryFile:
 
     def save(
         self,
-        facts: Sequence[tuple[Fact, bool]],
+        parts: Sequence[tuple[Sequence[Fact], bool]],
         logs: Mapping[str, SavedLog],
         scanned: ScannedCounts,
         *,
@@ -119,7 +119,7 @@ class HistoryFile:
         """Save facts together with the positions after them, in one transaction.
 
         Args:
-            facts: new ones, and whether each was read as its log grew.
+            parts: new facts of a log each, and whether they were read as it grew.
             logs: where each log continues.
             scanned: what was counted up to there.
             now_ms: wall clock, epoch ms.
@@ -131,7 +131,7 @@ class HistoryFile:
         with self._transaction():
             self._db.executemany(
                 "INSERT INTO facts (file, read_ms, is_news, fact) VALUES (?, ?, ?, ?)",
-                [(fact.file, now_ms, is_news, encode(fact)) for fact, is_news in facts],
+                ((fact.file, now_ms, is_news, encode(fact)) for facts, is_news in parts for fact in facts),
             )
             for log, (file, position) in logs.items():
                 self._db.execute("REPLACE INTO logs VALUES (?, ?, ?)", (log, file, encode(position)))

@@ -99,17 +99,18 @@ class WatchedLogs:
         now_s = self._clock()
         self._open_containers(is_known=True)
         self._close_gone(now_s)
-        facts: list[tuple[Fact, bool]] = []
+        parts: list[tuple[Sequence[Fact], bool]] = []
         size = 0
         for log in self._logs.values():
             some, read = log.follower.read(now_s)
-            facts += [(fact, log.is_known) for fact in some]
+            if some:
+                parts.append((some, log.is_known))
             size += read
             log.note_read(read, now_s)
             self._note_lost(log)
-        if facts or now_s - self._saved_s >= _SAVE_EVERY_S or self._heads() != self._saved_heads:
-            self.save(facts)
-        return ReadFacts([fact for fact, _ in facts], self._newest, size)
+        if parts or now_s - self._saved_s >= _SAVE_EVERY_S or self._heads() != self._saved_heads:
+            self.save(parts)
+        return ReadFacts([fact for some, _ in parts for fact in some], self._newest, size)
 
     @property
     def are_read(self) -> bool:
@@ -120,10 +121,10 @@ class WatchedLogs:
         """Return how many bytes of the logs are not read yet; from any thread."""
         return sum(log.source.behind() for log in self._logs.values())
 
-    def save(self, facts: Sequence[tuple[Fact, bool]] = ()) -> None:
-        """Save facts, and how far each log was read."""
+    def save(self, parts: Sequence[tuple[Sequence[Fact], bool]] = ()) -> None:
+        """Save the facts of some logs, and how far each log was read."""
         positions = {name: SavedLog(log.file, log.follower.position()) for name, log in self._logs.items()}
-        self._newest = self._history.save(facts, positions, self.scanned.counts(), now_ms=wall_ms())
+        self._newest = self._history.save(parts, positions, self.scanned.counts(), now_ms=wall_ms())
         self._saved_s, self._saved_heads = self._clock(), self._heads()
 
     def _heads(self) -> list[tuple[int, str]]:
