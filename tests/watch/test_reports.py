@@ -119,3 +119,18 @@ def test_a_rolling_restart_is_no_storm_and_a_loop_is(tmp_path: Path) -> None:
         wait_for(lambda: "looped" in receiver.told, "the loop")
     assert receiver.told == {"looped": ["opened"]}
     assert receiver.messages[0]["incidents"][0]["troubles"][0]["kind"] == "storm"
+
+
+def test_what_came_while_it_was_down_is_reported_however_little_is_in_memory(tmp_path: Path) -> None:
+    """The page has a thousand lines in memory after a start; the first of 1,500 that came meanwhile is in a message."""
+    log, receiver = tmp_path / "server.log", Receiver()
+    log.write_text(lines_of((since(), FAILS.format(member("old"), "before"))))
+    with watching(tmp_path, log, post=receiver, **NOTIFY):
+        pass
+    with log.open("a") as more:
+        more.write(lines_of((since(), FAILS.format(member("m"), "first"))))
+        more.write(lines_of(*((since(), FAILS.format(member("m", number), "g")) for number in range(1_500))))
+    kept = {"page_events_max": 1_000, "history_file": str(tmp_path / "history.db")}
+    with watching(tmp_path, log, post=receiver, watch=kept, **NOTIFY):
+        wait_for(lambda: "g" in receiver.told, "a message")
+    assert receiver.told.keys() == {"first", "g"}

@@ -116,7 +116,7 @@ class WatchSettings(Section):
         keep_ms: for how long facts are kept, by the time at which they were read.
         history_bytes_max: size of the file beyond which the oldest facts are removed.
         utc_offset: the zone of times that name none: +01:00, or Europe/Berlin; empty means UTC.
-        page_events_max: most facts, the newest, that the page, messages and metrics are made from after a start.
+        page_events_max: most facts, the newest, that the page is made from after a start; it reads older ones if asked.
     """
 
     files: Annotated[str, Field(max_length=65_536)] = ""
@@ -130,7 +130,7 @@ class WatchSettings(Section):
     keep_ms: Annotated[DurationMs, Field(ge=60_000, le=315_360_000_000)] = 2_592_000_000
     history_bytes_max: Annotated[SizeBytes, Field(ge=2**20, le=2**40)] = 2**30
     utc_offset: Annotated[str, Field(max_length=100)] = ""
-    page_events_max: Annotated[int, Field(ge=1_000, le=10_000_000)] = 200_000
+    page_events_max: Annotated[int, Field(ge=1_000, le=10_000_000)] = 10_000
 
 
 class GatewaySettings(Section):

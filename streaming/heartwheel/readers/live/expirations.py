@@ -185,8 +185,13 @@ def expiration_detail(picture: Picture, id_: str) -> ExpirationDetail | None:
     found, at_ms = _detail(picture, id_), logged_ms(id_)
     if found is not None or at_ms is None:
         return found
-    older = older_picture(picture, at_ms, at_ms + 1, known_ms=picture.window.known_from_ms)
-    return None if older is None else _detail(older, id_)
+    known_ms = picture.window.known_from_ms
+    older = older_picture(picture, at_ms, at_ms + 1, known_ms=known_ms)
+    row = None if older is None else older.window.by_id(id_)
+    if row is None:
+        return None
+    group = older_picture(picture, at_ms, at_ms + 1, known_ms=known_ms, group_id=row.group_id)
+    return None if group is None else _detail(group, id_)
 
 
 def _detail(picture: Picture, id_: str) -> ExpirationDetail | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
+from heartwheel.readers.live.group_entry import GroupEntry, with_row, without_first
 from heartwheel.readers.live.logged import LoggedLine
 from heartwheel.readers.live.pairing import Unpaired
 from heartwheel.readers.live.returns import Arrival, arrivals_of, back_from_ms, names_come, names_gone
@@ -18,94 +19,6 @@ ARRIVALS_MAX: Final = 20_000
 
 OPEN_MAX: Final = 20_000
 """Most expirations whose return is waited for."""
-
-
-_NO_ROWS: Final[deque[Any]] = deque(maxlen=0)
-"""The rows of every group that has none: an empty deque takes as much as one with sixty."""
-
-
-class GroupEntry:
-    """The rebalances and expirations of one group, the oldest first.
-
-    Args:
-        group_id: the group.
-        expected: how many members it should have; `None` if that is not configured.
-    """
-
-    def __init__(self, group_id: str, expected: int | None = None) -> None:
-        self.group_id, self.expected = group_id, expected
-        self.triggers: deque[TriggerRow] = _NO_ROWS
-        self.newest: TriggerRow | None = None
-        """The newest row of the triggers topic; kept even when the others are too old."""
-        self.came: tuple[TriggerRow, list[Expiration]] | None = None
-        """The newest row that names members that arrived, and the expirations that ended with it."""
-        self.begun: TriggerRow | None = None
-        """The newest row that began a rebalance."""
-        self.leader_seen: bool | None = None
-        """Whether the newest completed rebalance had a leader, as only those of Kafka's protocol have."""
-        self.is_fresh = False
-        """Whether that rebalance is completed, and no status row of the shard shows yet whether it is over."""
-        self.running: RebalancingGroup | None = None
-        """The state of the running rebalance, by the newest status row of the shard; absent if none runs."""
-        self.listed: ListedGroup | None = None
-        """The group as a status row last listed it."""
-        self.listed_shard = 0
-        self.expirations: deque[Expiration] = _NO_ROWS
-        self.emptied_by: Expiration | None = None
-        """The expiration that took the last member of the group by its newest row; `None` if that member left."""
-        self.lines: deque[LoggedLine] = _NO_ROWS
-        """The newest other lines of a broker's log."""
-        self.verdict: list[str] = []
-        """The verdict of a broker's log, in sentences."""
-        self.logged_troubles: list[Any] | None = None
-        """What was wrong with it at any time of a broker's log; `None` if no log feeds it."""
-        self.of_consumers = False
-        """Whether it appears only in consumers' own logs: no line of a coordinator, and no engine."""
-        self.version = 0
-        """Rises with every change; see `GroupIndex.version`."""
-
-    @property
-    def members(self) -> int | None:
-        """The number of members; `None` if it is not known."""
-        if self.newest is not None:
-            return self.newest.member_count
-        return None if self.listed is None else self.listed.members
-
-    @property
-    def shard(self) -> int | None:
-        """The shard of the group."""
-        newest = self.newest or (self.expirations[-1] if self.expirations else None)
-        if newest is None:
-            return None if self.listed is None else self.listed_shard
-        return newest.shard
-
-    def expired(self, expiration: Expiration) -> None:
-        """Add an expiration."""
-        self.expirations = self.expirations or deque()
-        self.expirations.append(expiration)
-        if self.newest is not None and _is_emptied_by(self.newest, expiration):
-            self.emptied_by = expiration
-
-    def triggered(self, row: TriggerRow) -> None:
-        """Add a row of the triggers topic."""
-        self.triggers = self.triggers or deque()
-        self.triggers.append(row)
-        self.newest = row
-        self.emptied_by = next((each for each in reversed(self.expirations) if _is_emptied_by(row, each)), None)
-        # An earlier status row is out of date; one of the same batch comes again, or has come already.
-        self.running, self.is_fresh = None, False
-        if row.type == "rebalance_triggered":
-            self.begun = row
-        if row.type == "rebalance_completed" and (row.leader is not None or row.shard != FROM_A_LOG):
-            self.leader_seen = row.leader is not None
-
-
-def _is_emptied_by(row: TriggerRow, expiration: Expiration) -> bool:
-    """Return whether a row shows that a group has no members since an expiration."""
-    if row.member_count or expiration.out_ms != row.time_ms:
-        return False
-    # Another member may have left in the same millisecond; only a row of a classic group may name no member.
-    return not row.removed_count or expiration.member_id in row.removed
 
 
 class GroupIndex:
@@ -163,13 +76,11 @@ class GroupIndex:
     def add_line(self, group_id: str, line: LoggedLine) -> None:
         """Add a line of a broker's log that is no row of a topic."""
         entry = self.touch(group_id)
-        entry.lines = entry.lines or deque()
-        entry.lines.append(line)
+        entry.lines = with_row(entry.lines, line)
         self._lines.append((line["time_ms"], entry))
         if len(self._lines) > self._triggers_max:
             time_ms, entry = self._lines.popleft()
-            entry.lines.popleft()
-            entry.lines = entry.lines or _NO_ROWS
+            entry.lines = without_first(entry.lines)
             self._note_dropped(time_ms)
 
     def add_trigger(self, row: TriggerRow, append_ms: int) -> list[Expiration]:
@@ -273,8 +184,7 @@ class GroupIndex:
         entry = self.entries.get(expiration.group_id)
         # A group that was dropped and has come again holds none of the old ones.
         if entry is not None and entry.expirations and entry.expirations[0] is expiration:
-            entry.expirations.popleft()
-            entry.expirations = entry.expirations or _NO_ROWS
+            entry.expirations = without_first(entry.expirations)
 
     def evict(self, now_ms: int) -> None:
         """Remove rebalances that are too old or too many."""
@@ -283,8 +193,7 @@ class GroupIndex:
             time_ms, entry = self._triggers.popleft()
             if time_ms >= oldest_ms:
                 self._note_dropped(time_ms)
-            entry.triggers.popleft()
-            entry.triggers = entry.triggers or _NO_ROWS
+            entry.triggers = without_first(entry.triggers)
 
     def changed_after(self, version: int) -> Iterator[GroupEntry]:
         """Yield the groups that changed after a version, the newest change first."""

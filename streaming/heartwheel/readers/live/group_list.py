@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from heartwheel.base.phrases import count
-from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.group_entry import GroupEntry
 from heartwheel.readers.live.groups import Group, group_of
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import state_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -22,7 +21,6 @@ SLOTS: Final = 120
 """The number of slots that the shown time is divided into."""
 
 _KEPT_S: Final = 60.0
-_KEPT_MAX: Final = 2
 
 
 class LanesBusyError(HeartwheelError):
@@ -75,7 +73,8 @@ class LaneSource:
     ) -> None:
         self.store, self.follows, self._older, self._lines_max = store, follows, older, lines_max
         self._lock = threading.Lock()
-        self._read: OrderedDict[tuple[int, int, int, str], tuple[float, Picture]] = OrderedDict()
+        self._read: tuple[tuple[int, int, int, str], float, Picture] | None = None
+        """What was read last, and when: it takes some ten MB, so there is one."""
 
     @property
     def has_older(self) -> bool:
@@ -111,12 +110,10 @@ class LaneSource:
             raise LanesBusyError("another time is being read from the history", hint="try again in some seconds")
         try:
             wanted = from_ms, to_ms, lines_max, group_id
-            kept = self._read.get(wanted)
-            if kept is None or time.monotonic() - kept[0] > _KEPT_S:
-                kept = self._read[wanted] = time.monotonic(), self._older(*wanted)
-                while len(self._read) > _KEPT_MAX:
-                    self._read.popitem(last=False)
-            return kept[1]
+            if self._read is None or self._read[0] != wanted or time.monotonic() - self._read[1] > _KEPT_S:
+                self._read = None  # its memory is free while the next is read
+                self._read = wanted, time.monotonic(), self._older(*wanted)
+            return self._read[2]
         finally:
             self._lock.release()
 

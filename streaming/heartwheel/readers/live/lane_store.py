@@ -97,6 +97,8 @@ _KINDS: Final[Mapping[Happened, MarkKind]] = {
 class GroupMarks:
     """The marks of one group, in the order of time; ten thousand groups have one each, so what is empty is small."""
 
+    __slots__ = ("_is_sorted", "_left", "_open", "_storms", "kind", "marks")
+
     def __init__(self) -> None:
         self.kind = ""
         self.marks: list[Mark] = []

@@ -13,7 +13,7 @@ from heartwheel.readers.live.canary_figures import CanaryFigures
 from heartwheel.readers.live.expiration import Expiration
 from heartwheel.readers.live.expirations import count_expirations
 from heartwheel.readers.live.figures import Lateness, lateness_of
-from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.group_entry import GroupEntry
 from heartwheel.readers.live.groups import storms
 from heartwheel.readers.live.health import Signs, health_of
 from heartwheel.readers.live.health_states import Health
@@ -203,7 +203,7 @@ def _window(picture: Picture, now_ms: int, kept: int) -> Window:
     # The dropped ones were older than all that are kept.
     oldest_ms = window.rows[0].append_ms if window.dropped and window.rows else from_ms
     return Window(
-        from_ms=max(from_ms, oldest_ms),
+        from_ms=max(from_ms, oldest_ms, window.known_from_ms or from_ms),
         kept_ms=picture.window_ms,
         expirations=kept,
         expirations_max=window.rows_max,

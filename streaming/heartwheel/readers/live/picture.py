@@ -12,7 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from heartwheel.readers.live.expiration import Expiration, LoggedExpiration
-from heartwheel.readers.live.group_index import GroupEntry, GroupIndex
+from heartwheel.readers.live.group_entry import GroupEntry
+from heartwheel.readers.live.group_index import GroupIndex
 from heartwheel.readers.live.lane_page import LaneSource
 from heartwheel.readers.live.logged import LoggedLine, LogReport
 from heartwheel.readers.live.seen import Seen

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from heartwheel.base.wall_clock import utc_day
-from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.group_entry import GroupEntry
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownState
 from heartwheel.wire.verdict_rows import TriggerRow

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from heartwheel.readers.live.expiration import FROM_A_LOG
-from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.group_entry import GroupEntry
 from heartwheel.wire.verdicts import EPOCH_KINDS
 
 

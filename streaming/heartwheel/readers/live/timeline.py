@@ -11,7 +11,7 @@ import msgspec
 from heartwheel.base.phrases import count, length
 from heartwheel.readers.live.changes import cause_words
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
-from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.group_entry import GroupEntry
 from heartwheel.readers.live.older import older_until_ms, picture_with
 from heartwheel.readers.live.picture import Picture
 from heartwheel.wire.verdict_rows import TriggerRow

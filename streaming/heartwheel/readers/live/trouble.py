@@ -16,7 +16,7 @@ import msgspec
 
 from heartwheel.base.phrases import ago, count, setting
 from heartwheel.readers.live.expiration import Expiration
-from heartwheel.readers.live.group_index import GroupEntry
+from heartwheel.readers.live.group_entry import GroupEntry
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.states import ShownState, state_of
 from heartwheel.readers.live.storms import Offender, StormRule, name_of, offenders_of, storm_of

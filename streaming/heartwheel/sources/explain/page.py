@@ -32,6 +32,10 @@ MARKS_BEFORE_OLDER: Final = 20_000
 """Most marks of the timeline in memory likewise."""
 
 
+LINES_OF_A_TIMELINE: Final = 20_000
+"""Most lines that an older timeline is read from, if the page has no more than that in memory."""
+
+
 class LogPage(Served):
     """A dashboard on brokers' logs, in a thread of its own.
 
@@ -64,9 +68,8 @@ class LogPage(Served):
         rows_max = rows_max if older is None else min(rows_max, ROWS_BEFORE_OLDER)
         self.picture = Picture(expirations_max=rows_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
         self.lanes = LaneStore() if older is None else LaneStore(MARKS_BEFORE_OLDER)
-        self.picture.lanes = LaneSource(
-            self.lanes, follows=follows, older=older, lines_max=settings.watch.page_events_max
-        )
+        lines_max = max(LINES_OF_A_TIMELINE, settings.watch.page_events_max)
+        self.picture.lanes = LaneSource(self.lanes, follows=follows, older=older, lines_max=lines_max)
         self._names = names
         self._follows = follows
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
@@ -88,8 +91,10 @@ class LogPage(Served):
         self.picture.log_tells = scanned.coordinator_lines > 0
         if events:
             self.picture.apply([row for each in events for row in each.rows], now_ms=wall_ms())
+        with self.picture.lock:
+            for event, _ in events:
+                self._summary.add(event)
         for event, _ in events:
-            self._summary.add(event)
             self.lanes.add(event)
             line = logged_line(event)
             if line is not None:
@@ -130,4 +135,6 @@ class LogPage(Served):
         whose = "a consumer's own log" if scanned.client_lines and not scanned.coordinator_lines else "the broker's log"
         about = scanned.coordinator_lines + scanned.client_lines
         read = f"{about:,} of {count(scanned.lines, 'line')} {'is' if about == 1 else 'are'} about groups"
-        return f"{doing} {whose}: {names}{last}. {read}."
+        known_ms = self._summary.known_from_ms
+        older = "" if known_ms is None else f" What is older than {moment(known_ms)} is in the history."
+        return f"{doing} {whose}: {names}{last}. {read}.{older}"

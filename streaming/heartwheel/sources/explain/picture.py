@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from heartwheel.base.phrases import count, moment
@@ -13,7 +14,7 @@ from heartwheel.readers.live.trouble import FLAPS_MIN, LATE_POLLS_MIN, Trouble, 
 from heartwheel.sources.explain.lines import what
 from heartwheel.sources.explain.scan import Scanned
 from heartwheel.sources.explain.summary import GroupSummary, LogSummary
-from heartwheel.sources.explain.verdicts import judged
+from heartwheel.sources.explain.verdicts import verdict_of
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _SHOWN_MAX: Final = 50
@@ -45,17 +46,24 @@ def logged_line(event: ExplainedEvent) -> LoggedLine | None:
 
 
 def show_summary(picture: Picture, summary: LogSummary, scanned: Scanned) -> None:
-    """Add to a picture what a summary contains about its groups, and about all together."""
-    groups, known_ms = judged(summary), summary.known_from_ms
-    note = [] if known_ms is None else [f"Lines before {moment(known_ms)} count for none of that."]
+    """Add to a picture what a summary contains about its groups, and about all together.
+
+    The summary is asked for verdicts later: add to it under the lock of the picture alone.
+    """
+    groups = summary.groups()
     with picture.lock:
         picture.log_report = _report(summary, groups, scanned)
         for group in groups:
             entry = picture.groups.entries.get(group.group_id)
             if entry is not None:
-                group.verdict += note
-                entry.verdict, entry.logged_troubles = group.verdict, list(_troubles(group))
+                entry.judge, entry.logged_troubles = partial(_verdict, group, summary), list(_troubles(group))
                 entry.of_consumers = not group.from_coordinator
+
+
+def _verdict(group: GroupSummary, summary: LogSummary) -> list[str]:
+    known_ms = summary.known_from_ms
+    note = [] if known_ms is None else [f"Lines before {moment(known_ms)} count for none of that."]
+    return verdict_of(group, follows=summary.follows) + note
 
 
 def _report(summary: LogSummary, groups: list[GroupSummary], scanned: Scanned) -> LogReport:

@@ -193,7 +193,9 @@ def _unknowns(now: _Now, group: str) -> Iterable[str]:
     """Yield sentences about what the dashboard does not show; none has a client's text in it."""
     if group and _PATTERN.search(group):
         yield _NO_PATTERN
-    if now.window.dropped:
+    if now.log is not None and now.window.from_ms > 0:
+        yield f"Without a time, removals since {utc(now.window.from_ms)} are searched, and older ones if none."
+    elif now.window.dropped:
         yield f"The dashboard has dropped {now.window.dropped:,} older removals, because there were too many."
     if now.log is None:
         yield "A dashboard of the job sees members that send heartbeats to it, and no others."

@@ -19,7 +19,7 @@ from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.wire.explained import ExplainedEvent
 
 _AT_ONCE: Final = 1_000
-_SORTED_AT_ONCE: Final = 20_000
+_SORTED_AT_ONCE: Final = 4_000
 """Most facts in memory while those of the history are sorted: what they take stays with the process."""
 
 
@@ -32,7 +32,7 @@ class LiveEvents:
         logs: how many logs there are.
         storm: the number of rebalances at which a group is in a storm.
         causes: what happened to pods and machines; may grow.
-        facts_max: most facts of the history that are explained, the newest.
+        after: the number of the newest fact of the history that is not explained; 0 if all are.
         joined: called with each member that joins.
         clock: a clock that never steps, seconds.
     """
@@ -44,16 +44,16 @@ class LiveEvents:
         *,
         logs: int,
         storm: StormRule,
-        facts_max: int,
+        after: int,
         joined: Callable[[MemberJoined], None] | None = None,
         causes: Causes | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._history, self._facts_max, self._clock = history, facts_max, clock
+        self._history, self._after, self._clock = history, after, clock
         self._explains = History(files, hold_ms=0, storm=storm, joined=joined, causes=causes)
         self._in_turn = InTurn(logs)
         self._explained = history.newest
-        left_out_ms = history.newest_ms(self._explained - facts_max)
+        left_out_ms = history.newest_ms(after)
         self.known_from_ms = None if left_out_ms is None else left_out_ms + 1
         """From when on all facts are explained, epoch ms; `None`: from the begin of the history on."""
         self._came: deque[tuple[float, int]] = deque()
@@ -74,8 +74,7 @@ class LiveEvents:
             Each time some events, and whether they are news: of lines that were read later than that, in a log that
             was known.
         """
-        first = max(0, self._explained - self._facts_max)
-        facts = (each for each in self._history.facts(first) if each.number <= self._explained)
+        facts = (each for each in self._history.facts(self._after) if each.number <= self._explained)
         news: list[Fact] = []
 
         def reported() -> Iterator[Fact]:

@@ -19,7 +19,8 @@ from heartwheel.sources.explain.shown import rows_of_log
 from heartwheel.sources.explain.summary import LogSummary
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.history_times import FactSlice, happened_between
-from heartwheel.wire.explained import ExplainedEvent
+from heartwheel.wire.explained import REASON_OF, ExplainedEvent
+from heartwheel.wire.verdict_rows import ExpirationRow
 
 AROUND_MS: Final = 900_000
 """How much before a time is read to know who was a member then, and after it to know who came back, ms."""
@@ -40,7 +41,8 @@ def older_time(
         from_ms: epoch ms.
         to_ms: the time after the last, epoch ms.
         facts_max: most facts that are read, the newest; `known_from_ms` says from when on those are.
-        group_id: the only group that is read, if it is named; lines that name no group are left out then.
+        group_id: the only group that is read, if it is named; its rebalances and state are then in the picture, too,
+            and members whose lines name no group, as some of Kafka 2.4, are left out.
         storm: the number of rebalances at which a group is in a storm.
 
     Raises:
@@ -53,10 +55,13 @@ def older_time(
         near = partial(happened_between, begin_ms - HOLD_MS, to_ms + AROUND_MS)
         facts, causes = merged(history.facts_of(each, group_id) for each in slices), Causes(history.happenings(near))
         for event in History(history.files(), storm=storm, joined=store.joined, causes=causes).explain(facts):
-            if not group_id or event.group_id == group_id:
+            if not group_id:
+                store.add(event)
+                _add_removal(picture, event)
+            elif event.group_id == group_id:
                 store.add(event)
                 summary.add(event)
-                _show(picture, event)
+                _add(picture, event)
     if begin_ms > from_ms - AROUND_MS:
         store.known_from_ms = summary.known_from_ms = max(begin_ms, store.known_from_ms or 0)
         picture.known_from(store.known_from_ms)
@@ -65,7 +70,14 @@ def older_time(
     return picture
 
 
-def _show(picture: Picture, event: ExplainedEvent) -> None:
+def _add_removal(picture: Picture, event: ExplainedEvent) -> None:
+    """Add a removal alone: of all groups together, their removals and timelines are shown and no more."""
+    for each in rows_of_log((event,) if event.kind in REASON_OF else ()):
+        assert isinstance(each.row, ExpirationRow)  # noqa: S101 - by the kind of event
+        picture.window.add(each.row, append_ms=each.append_ms, partition=each.partition, offset=each.offset)
+
+
+def _add(picture: Picture, event: ExplainedEvent) -> None:
     picture.apply(list(rows_of_log((event,))), now_ms=event.time_ms)
     line = logged_line(event)
     if line is not None:

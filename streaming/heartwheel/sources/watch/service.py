@@ -33,6 +33,8 @@ from heartwheel.sources.watch.watched_logs import WatchedLogs
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 _TRIM_EVERY_S: Final = 60.0
+_NEWS_MAX: Final = 200_000
+"""Most facts that are reported after a start."""
 
 _log = logging.getLogger(__name__)
 
@@ -109,7 +111,7 @@ class Watcher:
         self._causes.look()
         reported = self._reported()
         self._catch_up()
-        live = self._live_events()
+        live = self._live_events(reported)
         self._page.known_from(live.known_from_ms)
         for some, is_news in live.kept(reported):
             events = with_rows(some)
@@ -143,13 +145,15 @@ class Watcher:
                 return
             self._stopping.wait(POLL_MS / 1000)
 
-    def _live_events(self) -> LiveEvents:
+    def _live_events(self, reported: int) -> LiveEvents:
+        """Return the events of the newest facts, and of all that no message was made of."""
+        newest, wanted = self._history.newest, self._settings.watch.page_events_max
         return LiveEvents(
             self._history,
             self._logs.files,
             logs=self._logs_max,
             storm=self._storm,
-            facts_max=self._settings.watch.page_events_max,
+            after=max(0, newest - max(wanted, min(newest - reported, _NEWS_MAX))),
             joined=self._page.lanes.joined,
             causes=self._causes.known,
         )

@@ -13,7 +13,7 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.settings.servers import WatchSettings
 from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX
-from heartwheel.sources.explain.causes.late import LateCauses
+from heartwheel.sources.explain.causes.late import REMOVALS_MAX, LateCauses
 from heartwheel.sources.explain.causes.read import CauseFiles, places_of
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.watch.containers.kubernetes_causes import KubernetesCauses
@@ -51,9 +51,11 @@ class WatchedCauses:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._history, self._clock = history, clock
-        self.known = LateCauses(history.happenings(), kept_max=HAPPENINGS_MAX)
         names = [name.strip() for name in wanted.causes.split(",") if name.strip()]
         files, self._namespaces = places_of(names)
+        kept = history.happenings()
+        # Ten thousand removals with their explanations take 15 MB: without causes none is looked at again.
+        self.known = LateCauses(kept, kept_max=HAPPENINGS_MAX, removals_max=REMOVALS_MAX if names or kept else 0)
         self._files = CauseFiles(files, zone)
         self._wanted = wanted
         self._live: list[KubernetesCauses] = []

@@ -22,10 +22,13 @@ class LateCauses(Causes):
     Args:
         happenings: the first ones.
         kept_max: so many that were added last are kept, and at most twice as many.
+        removals_max: most removals that are looked at again; 0 if no happenings come later.
     """
 
-    def __init__(self, happenings: Iterable[Happening] = (), *, kept_max: int) -> None:
-        self._removals: deque[tuple[ExplainedEvent, Sequence[str]]] = deque(maxlen=REMOVALS_MAX)
+    def __init__(
+        self, happenings: Iterable[Happening] = (), *, kept_max: int, removals_max: int = REMOVALS_MAX
+    ) -> None:
+        self._removals: deque[tuple[ExplainedEvent, Sequence[str]]] = deque(maxlen=removals_max)
         super().__init__(happenings, kept_max=kept_max)
 
     def of(self, event: ExplainedEvent) -> list[ExplainedCause]:

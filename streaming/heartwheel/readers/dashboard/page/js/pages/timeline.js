@@ -136,7 +136,7 @@ class View {
       ),
       isOld ? h("p", { class: "soft small" }, "Read from the history: it is older than what this page keeps in memory.") : null,
       readFrom !== null && readFrom !== undefined
-        ? h("p", { class: "small tone-warn figures-cut" }, `The history has more lines of this time than are read at once (watch.page_events_max). What is shown begins at ${clock(readFrom)}: choose a shorter time.`)
+        ? h("p", { class: "small tone-warn figures-cut" }, `The history has more lines of this time than are read at once. What is shown begins at ${clock(readFrom)}: choose a shorter time.`)
         : null,
     ];
   }
