@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import doctest
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from heartwheel import sessions
 from heartwheel.engine.sessions.arguments import Checks, Options, SessionsArgumentError, checked, duration_ms
 from heartwheel.engine.sessions.config import bytes_of_shard
 from heartwheel.engine.sessions.described import described
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+EAST = timezone(timedelta(hours=5))
 
 
 @pytest.mark.parametrize(
@@ -56,6 +60,15 @@ def test_all_errors_come_at_once() -> None:
         ({"carry": None}, "carry: None is no list"),
         ({"emit": None}, "emit: None, but it takes a list"),
         ({"emit": 5}, "emit: 5, but it takes a list"),
+        ({"emit": [1, ["gone"]]}, "emit: [1, ['gone']], but it takes a list"),
+        ({"keys_max": "many"}, "keys_max: 'many' is not a positive number"),
+        ({"keys_max": None}, "keys_max: None is not a positive number"),
+        ({"keys_max": True}, "keys_max: True is not a positive number"),
+        ({"time": "when"}, "time: no row has 'when'"),
+        ({"ends": "bye"}, "ends: no row has 'bye'"),
+        ({"key": "list"}, "key: 'list' is a list or a dict; a key is a number"),
+        ({"time": "key"}, "'a' is no datetime"),
+        ({"until": 30}, "30 is no datetime"),
         ({"shards": True}, "shards: True is not a number from 1 to 4096"),
         ({"key": ["key", 2]}, "key: ('key', 2) has what is no name"),
         ({"carry": "key"}, "carry: 'key' is no list"),
@@ -71,8 +84,24 @@ def test_what_a_user_may_give_in_its_place(arguments: dict[str, Any], words: str
     """Values of another type, and durations with which a deadline would be later than any time."""
     given: dict[str, Any] = {"key": "key", "timeout": "30 seconds", **arguments}
     with pytest.raises(SessionsArgumentError) as caught:
-        sessions.test([{"key": "a", "At": 1}], **given)
+        sessions.test([{"key": "a", "At": 1, "list": [1]}], **given)
     assert words in str(caught.value)
+
+
+def test_a_list_is_no_dataframe() -> None:
+    """The error names what takes one."""
+    rows: Any = [{"key": "a"}]
+    for call in (sessions, sessions.describe):
+        with pytest.raises(SessionsArgumentError, match="is no DataFrame") as caught:
+            call(rows, key="key", timeout="30 seconds")
+        assert "sessions.test" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("pair", [(0.0, -0.0), (Decimal("1.5"), Decimal("1.50")), (NOON, NOON.astimezone(EAST))])
+def test_values_that_are_equal_are_one_key(pair: tuple[Any, Any]) -> None:
+    """As they are in Spark."""
+    rows = [{"key": value, "at": NOON} for value in pair]
+    assert len(sessions.test(rows, key="key", timeout="30 seconds", time="at", emit=["came"])) == 1
 
 
 def _text(**arguments: Any) -> str:

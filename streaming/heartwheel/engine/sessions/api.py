@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from heartwheel.engine.sessions.arguments import Checks, Duration, Options, checked
+from heartwheel.engine.sessions.arguments import Checks, Duration, Options, SessionsArgumentError, checked
 from heartwheel.engine.sessions.config import SessionsConfig
 from heartwheel.engine.sessions.described import described
 
@@ -181,6 +181,12 @@ class Sessions:
 
 
 def _config(events: DataFrame, options: Options, checks: Checks) -> SessionsConfig:
+    from pyspark.sql import DataFrame  # noqa: PLC0415 - Spark, only where it is used
+
+    if not isinstance(events, DataFrame):
+        raise SessionsArgumentError(
+            f"events: {events!r} is no DataFrame", hint="sessions.test(rows, ...) takes a list, without Spark"
+        )
     conf = events.sparkSession.conf
     shards = int(conf.get("spark.sql.shuffle.partitions") or 200)
     where = "driver" if str(conf.get("spark.master", "")).startswith("local") else "executor"

@@ -129,14 +129,17 @@ def checked(
         _check_names(options, columns, checks)
     timeout = options.constant_timeout(columns)
     emit = tuple(options.emit) if isinstance(options.emit, Iterable) and not isinstance(options.emit, str) else ()
-    if not emit or not set(emit) <= set(EVENTS):
+    if not emit or not all(event in EVENTS for event in emit):
         checks.add("emit", f"{options.emit!r}, but it takes a list of some of {EVENTS}")
+        emit = EVENTS
     count = shards if options.shards is None else options.shards
     if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 4096:
         checks.add("shards", f"{count!r} is not a number from 1 to 4096")
         count = 1
-    if not isinstance(options.keys_max, int) or options.keys_max < 1:
-        checks.add("keys_max", f"{options.keys_max!r} is not a positive number")
+    keys_max = options.keys_max
+    if not isinstance(keys_max, int) or isinstance(keys_max, bool) or keys_max < 1:
+        checks.add("keys_max", f"{keys_max!r} is not a positive number")
+        keys_max = count
     return SessionsConfig(
         slots=slots_of(count, count),
         shape=_shape(options, columns, constant=timeout is not None) if named else "",
@@ -150,7 +153,7 @@ def checked(
         outage_ms=None if options.outage is None else checks.duration("outage", options.outage, least_ms=1),
         forget_ms=checks.duration("forget", options.forget, least_ms=1),
         emit=frozenset(emit),
-        keys_max=max(1, options.keys_max // count),
+        keys_max=max(1, keys_max // count),
         bytes_max=BYTES_MAX if heap is None else bytes_of_shard(heap, count),
     )
 
@@ -184,7 +187,7 @@ def _check_types(options: Options, columns: dict[str, str], checks: Checks) -> N
     for name in options.keys:
         kind = columns.get(name, "string")
         if _NO_KEY.match(kind):
-            checks.add("key", f"column {name!r} is {kind}; {_MAKE_KEY}")
+            checks.add("key", f"column {name!r} is {kind}; {MAKE_KEY}")
     for name in options.carry:
         if _NOT_CARRIED.search(kind := columns.get(name, "string")):
             checks.add("carry", f"column {name!r} is {kind}, which cannot be carried; carry its text or its JSON")
@@ -192,7 +195,7 @@ def _check_types(options: Options, columns: dict[str, str], checks: Checks) -> N
 
 # Spark has no hash of a map or a variant, and Arrow no type for the others.
 _NOT_CARRIED: Final = re.compile(r"(?:^|[<,:])(?:map<|(?:variant|void|interval(?: year[^,>]*| month)?)(?:$|[,>]))")
-_MAKE_KEY: Final = (
+MAKE_KEY: Final = (
     "a key is a number, a string that is compared by its bytes, bytes, a date or a time; "
     "make one with withColumn, such as F.to_json of a struct, or F.collate(..., 'UTF8_BINARY')"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,15 @@ import pyarrow as pa
 
 from heartwheel.engine.runtime.state.schema import NEW_STATE
 from heartwheel.engine.sessions.advance import advance_sessions
-from heartwheel.engine.sessions.arguments import RESERVED, Checks, Options, checked, duration_ms
+from heartwheel.engine.sessions.arguments import (
+    MAKE_KEY,
+    RESERVED,
+    Checks,
+    Options,
+    SessionsArgumentError,
+    checked,
+    duration_ms,
+)
 from heartwheel.engine.sessions.clock import NO_TIME
 from heartwheel.engine.sessions.config import DURATION_MAX_MS, SessionsConfig
 from heartwheel.engine.sessions.packer import UNTIMED_MS, RowKind, decode_rows, pack_frame, stamps
@@ -38,6 +46,7 @@ def tested(
     checks = Checks()
     if options.constant_timeout(columns) is None and options.timeout not in columns:
         checks.add("timeout", f"{options.timeout!r} is neither a duration nor the name of a column")
+    _check_columns(options, every, columns, checks)
     config = checked(options, columns, shards=1, whole=False, checks=checks)
     ahead_ms = checks.duration("ahead", options.ahead)
     checks.end()
@@ -54,6 +63,15 @@ def tested(
     names = [*options.keys, *RESERVED[:-1], *options.carry, RESERVED[-1]]
     listed = [dict(zip(names, row.values(), strict=True)) for each in found for row in each.to_pylist()]
     return sorted(listed, key=lambda row: (row["at"], *(str(row[name]) for name in options.keys)))
+
+
+def _check_columns(options: Options, rows: Sequence[Row], columns: Container[str], checks: Checks) -> None:
+    for argument, name in (("time", options.time), ("ends", options.ends)):
+        if rows and isinstance(name, str) and name not in columns:
+            checks.add(argument, f"no row has {name!r}")
+    for name in options.keys:
+        if any(isinstance(row.get(name), list | tuple | dict) for row in rows):
+            checks.add("key", f"{name!r} is a list or a dict; {MAKE_KEY}")
 
 
 def _batches(rows: Sequence[Any], options: Options) -> list[tuple[int, Sequence[Row]]]:
@@ -80,7 +98,9 @@ def _until(
         step_ms *= _STEP_FACTOR if number % 3 == 0 else 1
 
 
-def _ms(at: datetime) -> int:
+def _ms(at: Any) -> int:
+    if not isinstance(at, datetime):
+        raise SessionsArgumentError(f"{at!r} is no datetime")
     aware = at if at.tzinfo else at.replace(tzinfo=UTC)
     return (aware - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
@@ -105,27 +125,34 @@ class _Preparation:
         options = self._options
         timeouts = [_timeout(row.get(options.timeout)) if self._by_row else 1 for row in rows]
         times = [self._time(row, batch_ms) for row in rows]
-        keys = [tuple(row.get(name) for name in options.keys) for row in rows]
+        columns = self._columns(rows)
+        keys = list(zip(*(columns[f"k{place}"].to_pylist() for place in range(len(options.keys))), strict=True))
         reasons = [self._reason(row) for row in rows]
         content = [
             (key, timeout, reason, tuple(row.get(name) for name in options.carry))
             for row, key, timeout, reason in zip(rows, keys, timeouts, reasons, strict=True)
         ]
         kinds = [_kind(key, timeout, time_ms) for key, timeout, time_ms in zip(keys, timeouts, times, strict=True)]
-        columns: dict[str, pa.Array] = {
+        made: dict[str, pa.Array] = {
             "at": pa.array(stamps(np.array(times, np.int64), kinds)),
             "row": pa.array(map(_hash, content), pa.int64()),
             "key": pa.array(map(_hash, keys), pa.int64()),
             "part": pa.array([int(row.get(self._partition or "") or 0) for row in rows], pa.int64()),
         }
         if self._by_row:
-            columns["timeout"] = pa.array(timeouts, pa.int64())
+            made["timeout"] = pa.array(timeouts, pa.int64())
         if options.ends is not None:
-            columns["reason"] = pa.array(reasons, pa.string())
-        for letter, names in (("k", options.keys), ("c", options.carry)):
-            for place, name in enumerate(names):
-                columns[f"{letter}{place}"] = pa.array([row.get(name) for row in rows], self._types[name])
-        return pa.RecordBatch.from_pydict(columns)
+            made["reason"] = pa.array(reasons, pa.string())
+        return pa.RecordBatch.from_pydict(made | columns)
+
+    def _columns(self, rows: Sequence[Row]) -> dict[str, pa.Array]:
+        """Return the columns of the key and of what is carried, each with its one type: 1.5 and 1.50 are one key."""
+        places = (("k", self._options.keys), ("c", self._options.carry))
+        return {
+            f"{letter}{place}": pa.array([row.get(name) for row in rows], self._types[name])
+            for letter, names in places
+            for place, name in enumerate(names)
+        }
 
     def _time(self, row: Row, batch_ms: int) -> int:
         at = row.get(self._options.time) if self._options.time else None
@@ -153,5 +180,7 @@ def _kind(key: tuple[Any, ...], timeout_ms: int, time_ms: int) -> RowKind:
     return RowKind.UNTIMED if time_ms == UNTIMED_MS else RowKind.EVENT
 
 
-def _hash(value: object) -> int:
+def _hash(value: tuple[Any, ...]) -> int:
+    # As in Spark, the negative zero is zero.
+    value = tuple(part + 0.0 if isinstance(part, float) else part for part in value)
     return int.from_bytes(hashlib.blake2b(repr(value).encode(), digest_size=8).digest(), signed=True)
