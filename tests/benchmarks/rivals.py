@@ -3,8 +3,10 @@
 Each rival has the settings that were the fastest for it here, and writes what it expires to a sink that does nothing,
 which is kinder than Kafka; heartwheel writes to Kafka. All read the same heartbeats of one topic, in turns, three
 times, as a JVM is at its fastest only after minutes, each time for at most `--limit` seconds; the fastest time counts,
-and heartwheel is held against it in the same JVM. A rate is by the time of the batches. Tables on stderr, JSON on
-stdout.
+and heartwheel is held against it in the same JVM. A rate is by the time of the batches. `sessions()` and
+`session_window` read the same keys and times from Parquet files, too, as both spend most of their time on a topic's
+JSON: so the operators are compared. Each must end with as many live keys as there are members. Tables on stderr, JSON
+on stdout.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ import pandas as pd
 import pyspark
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own idiom
+from pyspark.sql.streaming.listener import StreamingQueryProgress
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -35,10 +39,10 @@ from heartwheel.engine.heartbeats.config import JobConfig
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.session import end_session
 from heartwheel.engine.runtime.map.frames import bound_batches
-from heartwheel.engine.sessions.api import sessions
+from heartwheel.engine.sessions.api import METRICS, sessions
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
-from support.bench import Session, run_of, say
+from support.bench import PARTITIONS, Session, finished, run_of, say
 from support.rawfeed import RawMembers
 from timing_wheel import TimingWheel
 
@@ -53,6 +57,11 @@ TASKS: Final = 2
 TURNS: Final = 3
 OURS: Final = "heartwheel, into Kafka"
 SESSIONS: Final = "sessions()"
+WINDOW: Final = "session_window"
+ALONE: Final = "keys alone"
+FILES: Final = ", Parquet"
+"""The end of the name of what reads files in place of the topic."""
+
 NO_DATA: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 STORES: Final = "org.apache.spark.sql.execution.streaming.state."
@@ -103,31 +112,35 @@ def measure(broker: EmbeddedKafka, folder: Path, chosen: argparse.Namespace) -> 
             if conf:
                 end_session(session.spark, 60)
                 session = Session(broker, folder / name, records_max=RECORDS_MAX, shuffle_partitions=TASKS, conf=conf)
-            figures[name] = beside(session, config, rivals, chosen.limit)
+            figures[name] = beside(session, config, rivals, chosen)
             say(f"{chosen.members:,} members, the JVM of {name}, heartbeats/s", figures[name])
     session.close()
     return figures
 
 
-def beside(session: Session, config: JobConfig, rivals: Mapping[str, Rival], limit_s: int) -> dict[str, Any]:
+def beside(
+    session: Session, config: JobConfig, rivals: Mapping[str, Rival], chosen: argparse.Namespace
+) -> dict[str, Any]:
     """Measure heartwheel, the source and some rivals in one JVM, in turns, as it compiles meanwhile what it runs."""
     measured: dict[str, Callable[[], int]] = {
         OURS: lambda: session.drain_again(config).per_s,
         "source alone": lambda: session.source(config).per_s,
-        **{name: partial(rate_of, rival, session, config, limit_s) for name, rival in rivals.items()},
+        **{name: partial(rate_of, rival, session, config, chosen) for name, rival in rivals.items()},
     }
     turns = [{name: rate() for name, rate in measured.items()} for _ in range(TURNS)]
     rates = {name: max(turn[name] for turn in turns) for name in measured}
-    ratios = {
-        f"{short} / {name}": round(rates[ours] / rates[name], 1)
-        for short, ours in (("heartwheel", OURS), (SESSIONS, SESSIONS))
-        for name in rivals
-        if rates[name] and ours in rates and name != SESSIONS
-    }
+    ratios: dict[str, float] = {}
+    for name in rivals:
+        if not rates[name] or name.startswith((SESSIONS, ALONE)):
+            continue
+        by = {"heartwheel": OURS, SESSIONS: SESSIONS}
+        if name.endswith(FILES):
+            by = {SESSIONS: SESSIONS + FILES}
+        ratios |= {f"{short} / {name}": round(rates[our] / rates[name], 2) for short, our in by.items() if our in rates}
     return {**rates, **ratios}
 
 
-def rate_of(rival: Rival, session: Session, config: JobConfig, limit_s: int) -> int:
+def rate_of(rival: Rival, session: Session, config: JobConfig, chosen: argparse.Namespace) -> int:
     """Measure a rival with its state store, heartbeats a second; whoever comes next has Spark's own again."""
     # Without it no query with timers ends by itself: it has batches without rows for ever.
     store = {PROVIDER: STORES + rival.store, CHANGELOG: str(rival.changelog).lower(), NO_DATA: "false"}
@@ -135,15 +148,18 @@ def rate_of(rival: Rival, session: Session, config: JobConfig, limit_s: int) -> 
         session.spark.conf.set(name, value)
     bound_batches(session.spark, by_bytes=not rival.short)
     try:
-        return limited(session, rival.frame(session, config), limit_s)
+        query = limited(session, rival.frame(session, config), chosen.limit)
     finally:
         bound_batches(session.spark, by_bytes=True)
         for name in store:
             session.spark.conf.unset(name)
+    if rival.keys is not None and query.lastProgress is not None and rival.keys(query.lastProgress) != chosen.members:
+        raise SystemExit(f"error: {rival.keys(query.lastProgress)} keys are alive, of {chosen.members}")
+    return run_of(query).per_s
 
 
-def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
-    """Run a frame into a sink that does nothing, for so long at most; gives records a second of its whole batches."""
+def limited(session: Session, frame: DataFrame, limit_s: int) -> StreamingQuery:
+    """Run a frame into a sink that does nothing, for so long at most."""
     query = (
         frame.writeStream.format("noop")
         .outputMode("append")
@@ -153,7 +169,7 @@ def limited(session: Session, frame: DataFrame, limit_s: int) -> int:
     )
     query.awaitTermination(limit_s)
     query.stop()
-    return run_of(query).per_s
+    return query
 
 
 def keyed(session: Session, config: JobConfig, records_max: int) -> DataFrame:
@@ -177,21 +193,50 @@ def with_key(source: DataFrame) -> DataFrame:
     )
 
 
-def session_window(session: Session, config: JobConfig) -> DataFrame:
-    """Spark's own sessions, a window a member, with its best settings."""
-    return windows(keyed(session, config, RECORDS_MAX))
+def keys_of_topic(session: Session, config: JobConfig) -> DataFrame:
+    """Read key and time of each heartbeat from the topic."""
+    return with_time(keyed(session, config, RECORDS_MAX))
 
 
-def plain_session_window(session: Session, config: JobConfig) -> DataFrame:
-    """Spark's own sessions as people write them first."""
-    return windows(keyed_plainly(session, config))
+def keys_of_plain_topic(session: Session, config: JobConfig) -> DataFrame:
+    """Read the same as people write it first."""
+    return with_time(keyed_plainly(session, config))
 
 
-def windows(keyed: DataFrame) -> DataFrame:
-    """A window a member, closed by the watermark."""
-    rows = keyed.select("key", F.timestamp_millis("append_ms").alias("at"))
+def with_time(keyed: DataFrame) -> DataFrame:
+    """Read key and time of each heartbeat."""
+    return keyed.select("key", F.timestamp_millis("append_ms").alias("at"))
+
+
+def keys_of_files(session: Session, config: JobConfig) -> DataFrame:
+    """Read the same from Parquet files: those of a batch have the heartbeats that a batch of the topic has."""
+    folder = str(session.folder / "keys")
+    rows = keys_of_topic(session, config)
+    if not Path(folder).exists():
+        written = rows.writeStream.format("parquet").option("checkpointLocation", f"{folder}-written")
+        finished(written.trigger(availableNow=True).start(folder))
+    return session.spark.readStream.schema(rows.schema).option("maxFilesPerTrigger", PARTITIONS).parquet(folder)
+
+
+def windows(rows: DataFrame) -> DataFrame:
+    """Spark's own sessions: a window a member, closed by the watermark."""
     window = F.session_window("at", f"{SESSION_MS // 1000} seconds")
     return rows.withWatermark("at", "1 second").groupBy(window, "key").agg(F.count("*").alias("heartbeats"))
+
+
+def ours(rows: DataFrame) -> DataFrame:
+    """`heartwheel.sessions` on the same DataFrame."""
+    return sessions(rows, key="key", timeout=f"{SESSION_MS // 1000} seconds", time="at", shards=8)
+
+
+def windows_alive(progress: StreamingQueryProgress) -> int:
+    """Return how many windows are open after a batch."""
+    return progress.stateOperators[0].numRowsTotal
+
+
+def sessions_alive(progress: StreamingQueryProgress) -> int:
+    """Return how many keys have a session after a batch."""
+    return int(progress.observedMetrics[METRICS]["alive"])
 
 
 def with_pandas_state(session: Session, config: JobConfig) -> DataFrame:
@@ -210,12 +255,6 @@ def with_pandas_state(session: Session, config: JobConfig) -> DataFrame:
 
     grouped = keyed(session, config, 50_000).groupBy("key")
     return grouped.applyInPandasWithState(beat, OUT, "last long", "append", GroupStateTimeout.ProcessingTimeTimeout)
-
-
-def with_sessions(session: Session, config: JobConfig) -> DataFrame:
-    """`heartwheel.sessions` on the same DataFrame as `session_window`."""
-    rows = keyed(session, config, RECORDS_MAX).select("key", F.timestamp_millis("append_ms").alias("at"))
-    return sessions(rows, key="key", timeout=f"{SESSION_MS // 1000} seconds", time="at", shards=8)
 
 
 class LazyTimer(StatefulProcessor):
@@ -263,28 +302,45 @@ class Rival(NamedTuple):
         store: the state store with which it is fastest.
         changelog: whether RocksDB writes one, in place of whole files.
         short: whether Spark need not add up the bytes of what it sends to Python, as all rows are short.
+        keys: tells how many keys are alive after a batch, if Spark's progress says it.
     """
 
     frame: Callable[[Session, JobConfig], DataFrame]
     store: str = HDFS
     changelog: bool = False
     short: bool = False
+    keys: Callable[[StreamingQueryProgress], int] | None = None
+
+
+def _windows(rows: Callable[[Session, JobConfig], DataFrame], **store: Any) -> Rival:
+    return Rival(lambda session, config: windows(rows(session, config)), keys=windows_alive, **store)
+
+
+def _ours(rows: Callable[[Session, JobConfig], DataFrame]) -> Rival:
+    return Rival(lambda session, config: ours(rows(session, config)), short=True, keys=sessions_alive)
 
 
 JVMS: Final[Mapping[str, tuple[Mapping[str, str], Mapping[str, Rival]]]] = {
     "memory": (
         {},
         {
-            SESSIONS: Rival(with_sessions, short=True),
-            "session_window": Rival(session_window),
-            "session_window, consumers by Spark": Rival(plain_session_window),
+            ALONE: Rival(keys_of_topic),
+            SESSIONS: _ours(keys_of_topic),
+            WINDOW: _windows(keys_of_topic),
+            ALONE + FILES: Rival(keys_of_files),
+            SESSIONS + FILES: _ours(keys_of_files),
+            WINDOW + FILES: _windows(keys_of_files),
+            "session_window, consumers by Spark": _windows(keys_of_plain_topic),
         },
     ),
-    "rocksdb": (_FOR_ROCKSDB, {"session_window, changelog": Rival(session_window, ROCKSDB, changelog=True)}),
+    "rocksdb": (
+        _FOR_ROCKSDB,
+        {"session_window, changelog": _windows(keys_of_topic, store=ROCKSDB, changelog=True)},
+    ),
     "python": (
         _FOR_ROCKSDB,
         {
-            SESSIONS: Rival(with_sessions, short=True),
+            SESSIONS: _ours(keys_of_topic),
             "applyInPandasWithState": Rival(with_pandas_state),
             "transformWithState on RocksDB": Rival(with_state_processor, ROCKSDB),
         },
@@ -301,10 +357,10 @@ def beside_kafka(timers: int) -> dict[str, dict[str, float]]:
          "-nc", str(TIMER), str(timers)],
         check=True, capture_output=True, text=True,
     )  # fmt: skip
-    return {"Kafka's SystemTimer": json.loads(done.stdout.splitlines()[-1]), "the timing wheel": _ours(timers)}
+    return {"Kafka's SystemTimer": json.loads(done.stdout.splitlines()[-1]), "the timing wheel": _wheel(timers)}
 
 
-def _ours(timers: int) -> dict[str, float]:
+def _wheel(timers: int) -> dict[str, float]:
     handles, spread = np.arange(timers), np.random.default_rng(7).integers(0, 3_000, timers)
     wheel = TimingWheel(capacity=timers)
     begun = time.perf_counter()
