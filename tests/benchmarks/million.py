@@ -1,9 +1,12 @@
 """One million members, live, on the cores that broker and feeder use too: does the job keep up, and whom does it find?
 
 Run it as `PYTHONPATH=tests python -m benchmarks.million [--members 1000000] [--every 3] [--seconds 600]`: tables on
-stderr, JSON on stdout. Every member beats once in `--every` seconds. Meanwhile others beat once and fall silent, one by
-one; at the end all members fall silent at once, and the last verdict is waited for. Lateness is from a deadline to the
-append time of its expiration, by the broker's clock.
+stderr, JSON on stdout. Every member beats once in `--every` seconds, and has a session of three beats, 30 s at least.
+Meanwhile others beat once and fall silent, one by one; at the end all members fall silent at once, and the last verdict
+is waited for. Lateness is from a deadline to the append time of its expiration, by the broker's clock. It is measured
+once the job has met all members and `--warm` seconds are over.
+
+Ten million members: `--members 10000000 --every 30 --shards 32 --state-partitions 2 --batch 2500000 --no-mass`.
 """
 
 from __future__ import annotations
@@ -30,11 +33,12 @@ from heartwheel.kafka.client import reader
 from heartwheel.kafka.readback import read_topic
 from kafka import TopicPartition
 from support.bench import Session, Usage, records_max_of, resident_mib, say, until
-from support.rawfeed import RawMembers
+from support.rawfeed import RawFeed, RawMembers
 
 SESSION_MS: Final = 30_000
 DYING_SESSION_MS: Final = 10_000
-WARM_S: Final = 30
+KEPT_MS: Final = 300_000
+"""How long heartbeats are kept: 333 thousand a second would fill 60 GB of disk in a quarter of an hour."""
 
 
 def main() -> None:
@@ -44,15 +48,28 @@ def main() -> None:
     parser.add_argument("--every", type=float, default=3.0, help="seconds between two heartbeats of a member")
     parser.add_argument("--seconds", type=int, default=600, help="how long it is measured")
     parser.add_argument("--dying", type=int, default=1_000, help="members that fall silent meanwhile")
+    parser.add_argument("--warm", type=int, default=30, help="seconds of beats before it is measured, at least")
+    parser.add_argument("--batch", type=int, help="most heartbeats a batch; left out, six of each member")
+    parser.add_argument("--state-partitions", type=int, default=1, help="tasks of the state side")
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--trigger", default="1s", help="engine.trigger_interval")
     parser.add_argument("--set", action="append", default=[], help="further settings")
     parser.add_argument("--no-mass", action="store_true", help="leave out the silence of all at once")
     chosen = parser.parse_args()
     flags = (f"engine.trigger_interval={chosen.trigger}", *chosen.set)
-    with tempfile.TemporaryDirectory(prefix="heartwheel-million-") as folder, EmbeddedKafka(heap="1g") as broker:
+    with (
+        tempfile.TemporaryDirectory(prefix="heartwheel-million-") as folder,
+        EmbeddedKafka(heap="1g", config={"log.retention.check.interval.ms": "30000"}) as broker,
+    ):
         kept = {"spark.sql.streaming.numRecentProgressUpdates": str(10 * chosen.seconds)}
-        session = Session(broker, Path(folder), records_max=records_max_of(chosen.members), flags=flags, conf=kept)
+        session = Session(
+            broker,
+            Path(folder),
+            records_max=chosen.batch or records_max_of(chosen.members),
+            flags=flags,
+            conf=kept,
+            shuffle_partitions=chosen.state_partitions,
+        )
         report = measure(session, chosen)
         session.close()
     sys.stdout.write(json.dumps(report) + "\n")
@@ -61,26 +78,27 @@ def main() -> None:
 def measure(session: Session, chosen: Any) -> dict[str, Any]:
     """Run the job live."""
     run = new_run()
-    living = RawMembers(members=chosen.members, generation_id=1, session_timeout_ms=SESSION_MS)
+    session_ms = max(SESSION_MS, round(3000 * chosen.every))
+    living = RawMembers(members=chosen.members, generation_id=1, session_timeout_ms=session_ms)
     dying = RawMembers(members=chosen.dying, first=chosen.members, generation_id=1, session_timeout_ms=DYING_SESSION_MS)
     report: dict[str, Any] = {}
     with (
-        session.topics(shards=chosen.shards, runs=(run,)) as config,
+        session.topics(shards=chosen.shards, runs=(run,), kept_ms=KEPT_MS) as config,
+        session.fed(config, living) as feed,
         Ticker(session.broker.bootstrap, config.source, run=run, interval_ms=config.tick_interval_ms),
     ):
         query = start_query(
             HeartbeatPlugin(), session.spark, config, processingTime=f"{config.trigger_interval_ms} milliseconds"
         )
-        beats = threading.Thread(
-            target=session.feed,
-            args=(config, living),
-            kwargs={"interval_ms": round(chosen.every * 1000), "seconds": chosen.seconds + WARM_S},
-        )
+        over = threading.Event()
+        beats = threading.Thread(target=beat, args=(feed, round(chosen.every * 1000), over), daemon=True)
         beats.start()
-        time.sleep(WARM_S)
+        warm_up(query, chosen)
         skipped, usage = len(query.recentProgress), Usage()
         session.feed(config, dying, per_batch=1, interval_ms=(chosen.seconds - 15) * 1000, rounds=1)
         memory = resident_mib()
+        time.sleep(15)  # the last of them expire
+        over.set()
         beats.join()
         cores, silent_ms = usage.cores(), time.time_ns() // 1_000_000
         report["live"] = live_figures(session, config, query, skipped, chosen) | {
@@ -93,6 +111,20 @@ def measure(session: Session, chosen: Any) -> dict[str, Any]:
             say("all of them silent at once", report["all silent"])
         query.stop()
     return report
+
+
+def beat(feed: RawFeed, interval_ms: int, over: threading.Event) -> None:
+    """Let all members beat until it is over."""
+    while not over.is_set():
+        feed.run(interval_ms=interval_ms, seconds=5)
+
+
+def warm_up(query: StreamingQuery, chosen: Any) -> None:
+    """Wait until the warm-up is over, and the job has read all that came meanwhile."""
+    time.sleep(max(chosen.warm, chosen.every))
+    until(
+        lambda: (last := query.lastProgress) is not None and _behind(last) < chosen.members / chosen.every, seconds=600
+    )
 
 
 def live_figures(

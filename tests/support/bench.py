@@ -100,7 +100,13 @@ class Session:
 
     @contextmanager
     def topics(
-        self, *, shards: int, partitions: int = PARTITIONS, runs: tuple[str, ...] = (), records_max: int | None = None
+        self,
+        *,
+        shards: int,
+        partitions: int = PARTITIONS,
+        runs: tuple[str, ...] = (),
+        records_max: int | None = None,
+        kept_ms: int | None = None,
     ) -> Iterator[JobConfig]:
         """Make topics, and give the configuration of a job on them with a checkpoint of its own; gone afterwards.
 
@@ -109,11 +115,15 @@ class Session:
             partitions: of the heartbeat topic.
             runs: the known runs of the ticker.
             records_max: most heartbeats a batch; those of the session if left out.
+            kept_ms: how long heartbeats are kept; as always if left out.
         """
         self._runs += 1
         kinds = ("heartbeats", "expirations", "triggers", "status", "rejects", "job")
         names = {name: f"{name}-{self._runs}" for name in kinds}
         specs = engine_topics(TopicNames(**names), heartbeat_partitions=partitions, output_partitions=PARTITIONS)
+        if kept_ms is not None:
+            settings = {**specs[0].settings, "retention.ms": str(kept_ms)}
+            specs[0] = msgspec.structs.replace(specs[0], settings=settings)
         ensure_topics(self.broker.bootstrap, specs, create=True)
         config = job_config(self.settings(shards=shards, **names), shuffle_partitions=self._shuffle, runs=runs)
         checkpoint = str(self.folder / f"checkpoint-{self._runs}")

@@ -6,6 +6,7 @@ import collections
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from heartwheel.kafka.client import KafkaRefusedError, KafkaUnreachableError
@@ -23,7 +24,7 @@ class EncodedBatch(NamedTuple):
     """Hold one batch: where it goes, which members are in it, its bytes."""
 
     partition: int
-    numbers: list[int]
+    numbers: Sequence[int]
     data: bytes
 
 
