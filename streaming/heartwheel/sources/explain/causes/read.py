@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 import msgspec
 
@@ -20,6 +21,7 @@ from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX, TEXT_CHA
 from heartwheel.sources.explain.causes.kubernetes_objects import UNREADABLE, happenings_of
 from heartwheel.sources.explain.causes.moments import moment_ms
 from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.explain.rotated_log import LINE_BYTES_MAX, RotatedLog, TailPosition
 
 KUBERNETES: Final = "kubernetes:"
 """How the name of a namespace begins among those of files."""
@@ -27,12 +29,34 @@ KUBERNETES: Final = "kubernetes:"
 FILE_BYTES_MAX: Final = 256 << 20
 """Largest file that is read, bytes."""
 
-_LINE_BYTES_MAX: Final = 1 << 20
+_NEAR_BYTES: Final = 64 << 10
 _PAUSE_MS_MIN: Final = 1_000
 _GC: Final = re.compile(r"^\[(\d{4}-\d\d-\d\dT[^\]]{8,24})\].*?\b(Pause [^\d]*?)\s.*?(\d+(?:[.,]\d+)?)ms\s*$")
 _GC_TIME: Final = re.compile(r"^\[(\d{4}-\d\d-\d\dT[0-9:.,+-]{8,20})\]")
 _GC_LINE: Final = re.compile(r"^(?:\[[^\]]*\]){1,8}")
 _UNREADABLE: Final = (*UNREADABLE, RecursionError, msgspec.DecodeError)
+
+
+class _ReadTo(NamedTuple):
+    """How far the lines of a file were read.
+
+    Args:
+        position: of the next line.
+        are_objects: whether each line is an object in JSON.
+        line: its number.
+        before: the text before it: if that is another one by now, the file was written again.
+        rest_bytes: how much of the next line was there.
+        bad: how many lines before it could not be read.
+        doubt: the first of them.
+    """
+
+    position: TailPosition
+    are_objects: bool
+    line: int = 1
+    before: bytes = b""
+    rest_bytes: int = 0
+    bad: int = 0
+    doubt: str = ""
 
 
 class CauseFile:
@@ -51,6 +75,7 @@ class CauseFile:
         whose, is_named, path = name.partition("=")
         self._whose, self.path = (whose, Path(path)) if is_named and not Path(name).exists() else ("", Path(name))
         self._zone = zone
+        self._read_to: _ReadTo | None = None
         self.bad, self.doubt = 0, ""
 
     def stat(self) -> tuple[int, int]:
@@ -62,35 +87,73 @@ class CauseFile:
         return status.st_size, status.st_mtime_ns
 
     def read(self) -> list[Happening]:
-        """Return what it shows.
+        """Return what it shows; of lines that were read before, and are still there, only what was added.
 
         Raises:
             HeartwheelError: it cannot be read, or is too large.
         """
-        self.bad, self.doubt = 0, ""
         try:
-            if (size := self.path.stat().st_size) > FILE_BYTES_MAX:
-                words = f"{self.path} has {size:,} bytes, at most {FILE_BYTES_MAX:,} are read"
-                raise HeartwheelError(words, hint="name a part of it")
-            with self.path.open("rb") as file:
-                found = self._read(file)
-                return [each for each, _ in zip(found, range(HAPPENINGS_MAX), strict=False)]
+            return [each for each, _ in zip(self._read(), range(HAPPENINGS_MAX), strict=False)]
         except OSError as error:
             hint = "name files of Kubernetes' objects in JSON, logs of garbage collectors, or lines of time,what"
             raise HeartwheelError(f"{self.path} cannot be read: {error.strerror}", hint=hint) from None
 
-    def _read(self, file: BinaryIO) -> Iterator[Happening]:
-        first = file.read(1)
-        while first.isspace():
+    def _read(self) -> Iterator[Happening]:
+        begin, self._read_to = self._read_to, None
+        if begin is not None:
+            with closing(RotatedLog(self.path, begin.position)) as log:
+                if not log.lost and log.before(_NEAR_BYTES) == begin.before:
+                    data = log.read()
+                    if len(data) > begin.rest_bytes and not log.is_next:
+                        yield from self._lines(log, data, begin)
+                        if not log.is_next:
+                            return
+        yield from self._whole()
+
+    def _whole(self) -> Iterator[Happening]:
+        self.bad, self.doubt = 0, ""
+        if (size := self.path.stat().st_size) > FILE_BYTES_MAX:
+            words = f"{self.path} has {size:,} bytes, at most {FILE_BYTES_MAX:,} are read"
+            raise HeartwheelError(words, hint="name a part of it")
+        with self.path.open("rb") as file:
             first = file.read(1)
-        file.seek(0)
-        if first == b"{":
-            yield from self._objects(file)
-            return
-        for number, line in enumerate(iter(lambda: file.readline(_LINE_BYTES_MAX), b""), 1):
-            text = line.decode("utf-8", "replace").strip()
-            if text and not text.startswith("#"):
-                yield from self._tried(number, self._line, text)
+            while first.isspace():
+                first = file.read(1)
+            file.seek(0)
+            is_json = first == b"{"
+            if is_json and not _is_object(file.readline()):
+                file.seek(0)
+                yield from self._objects(file)
+                return
+        if first:  # before that nothing shows what its lines will be
+            with closing(RotatedLog(self.path, from_begin=True)) as log:
+                yield from self._lines(log, log.read(), _ReadTo(log.position(0), are_objects=is_json))
+
+    def _lines(self, log: RotatedLog, data: bytes, begin: _ReadTo) -> Iterator[Happening]:
+        """Yield what lines show; the last one, if it has no end, is read again with what follows."""
+        self.bad, self.doubt = begin.bad, begin.doubt
+        line, rest = begin.line, b""
+        while data and not log.is_next:
+            *whole, rest = (rest + data).split(b"\n")
+            if len(rest) > LINE_BYTES_MAX:
+                whole, rest = [*whole, rest], b""
+            for number, each in enumerate(whole, line):
+                yield from self._shown(number, each, are_objects=begin.are_objects)
+            line += len(whole)
+            data = log.read()
+        if not log.is_next:
+            before = log.before(_NEAR_BYTES + len(rest))
+            self._read_to = _ReadTo(
+                log.position(log.at - len(rest)), begin.are_objects, line, before[: len(before) - len(rest)],
+                len(rest), self.bad, self.doubt,
+            )  # fmt: skip
+        yield from self._shown(line, rest, are_objects=begin.are_objects)
+
+    def _shown(self, number: int, line: bytes, *, are_objects: bool) -> Sequence[Happening]:
+        text = line.decode("utf-8", "replace").strip()
+        if not text or (text.startswith("#") and not are_objects):
+            return ()
+        return self._tried(number, self._object, line) if are_objects else self._tried(number, self._line, text)
 
     def _objects(self, file: BinaryIO) -> Iterator[Happening]:
         data = file.read()
@@ -103,7 +166,7 @@ class CauseFile:
             if not isinstance(item, bytes) or item.strip():
                 yield from self._tried(number, self._object, item)
 
-    def _tried(self, number: int, read: Callable[[int, str], Sequence[Happening]], item: str) -> Sequence[Happening]:
+    def _tried(self, number: int, read: Callable[[int, Any], Sequence[Happening]], item: Any) -> Sequence[Happening]:
         """Return what a line or an item shows; one that cannot be read is counted."""
         try:
             return read(number, item)
@@ -154,6 +217,15 @@ class CauseFile:
         )
 
 
+def _is_object(line: bytes) -> bool:
+    """Return whether a line is a whole object; a list of objects is none, as it is numbered by its items."""
+    try:
+        value = msgspec.json.decode(line)
+    except _UNREADABLE:
+        return False
+    return isinstance(value, dict) and "items" not in value
+
+
 def places_of(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Return the files among names, and the namespaces of Kubernetes."""
     files, namespaces = [], []
@@ -166,7 +238,7 @@ def places_of(names: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 class CauseFiles:
-    """Several files, each read again when it has changed.
+    """Several files, each looked at again when it has changed.
 
     Args:
         names: of them, as `CauseFile` takes them.
