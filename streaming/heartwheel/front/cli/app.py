@@ -7,6 +7,7 @@ import io
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Annotated, Final, cast
 
 import typer
@@ -76,11 +77,19 @@ def main() -> None:
 
     Success returns: a managed service calls this in a process of its own, and takes any `SystemExit` for a failure.
     """
+    _open_closed_streams()
     sys.excepthook = lambda *error: typer.echo(
         plain_lines("".join(traceback.format_exception(*error))), nl=False, err=True
     )
     if code := run():
         sys.exit(code)
+
+
+def _open_closed_streams() -> None:
+    """Open empty ones for the standard streams that the caller has closed, for which Python has `None`."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -109,6 +118,7 @@ def run(arguments: list[str] | None = None) -> int:
             raise
         from heartwheel.front.cli.console import print_error
 
+        _drop_output()
         print_error(known)
         return known.exit_code
     return code if isinstance(code, int) else 0
@@ -116,11 +126,23 @@ def run(arguments: list[str] | None = None) -> int:
 
 def _file_error(error: OSError) -> HeartwheelError | None:
     """Return the error for a file that the system refuses to read or write; `None` if the cause is another."""
-    if error.errno not in _REFUSED_BY_SYSTEM or error.filename is None:
+    if error.errno not in _REFUSED_BY_SYSTEM:
         return None
+    if error.filename is None:  # of what is open already: the output, or a file
+        hint = "free some space where the output goes, and where the files of this command are"
+        return HeartwheelError(f"nothing more can be written: {error.strerror}", hint=hint)
     where = os.fsdecode(error.filename)
     hint = "start it in a folder that this user may write to, or free some space there"
     return HeartwheelError(f"{where} cannot be read or written: {error.strerror}", hint=hint)
+
+
+def _drop_output() -> None:
+    """Drop what an output still holds that takes nothing more: it would fail again when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 def _print_usage_error(error: Exception) -> None:
