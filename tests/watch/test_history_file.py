@@ -15,7 +15,7 @@ from heartwheel.sources.explain.run import explain_logs
 from heartwheel.sources.explain.scanned import Scanned
 from heartwheel.sources.watch.explained_history import explain_history
 from heartwheel.sources.watch.history_file import HistoryFile
-from heartwheel.sources.watch.history_schema import FORMAT, HistoryError
+from heartwheel.sources.watch.history_schema import FORMAT, FREE_SPACE, HistoryError
 from heartwheel.sources.watch.watched_logs import WatchedLogs
 from support.broker_logs import REAL
 from support.grown_logs import GrowingLog, real_messages
@@ -44,6 +44,19 @@ def watch_once(path: Path, *names: str) -> None:
         for _ in range(3):
             logs.read()
             clock.now_s += 1
+
+
+def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path) -> None:
+    """The hint is to free space, not to move the history away; what was saved is still there."""
+    file = tmp_path / "history.db"
+    watch_once(file, LOG)
+    before, _ = kept(file)
+    with HistoryFile(file, writes=True) as history:
+        history._db.execute("PRAGMA max_page_count = 1")  # SQLite makes it the present size
+        with pytest.raises(HistoryError, match="disk is full") as raised:
+            history.add_file("x" * 10_000_000)
+        assert raised.value.hint == FREE_SPACE
+    assert kept(file)[0] == before
 
 
 @pytest.mark.parametrize("seed", range(12))

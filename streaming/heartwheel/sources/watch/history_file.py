@@ -21,7 +21,7 @@ from heartwheel.sources.explain.facts import Fact
 from heartwheel.sources.explain.follow import FollowedPosition
 from heartwheel.sources.explain.rotated_log import find_copy
 from heartwheel.sources.explain.scanned import ScannedCounts
-from heartwheel.sources.watch.history_schema import MOVE_AWAY, HistoryError, check_schema, locked, pragma
+from heartwheel.sources.watch.history_schema import FREE_SPACE, MOVE_AWAY, HistoryError, check_schema, locked, pragma
 from heartwheel.sources.watch.history_times import FactSlice, encoded_facts, find_slices, newest_ms, oldest_ms
 
 _TRIM_SHARE: Final = 10
@@ -84,7 +84,8 @@ class HistoryFile:
             with self._lock:
                 yield
         except sqlite3.Error as error:
-            raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=MOVE_AWAY) from error
+            hint = FREE_SPACE if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL else MOVE_AWAY
+            raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=hint) from error
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -93,7 +94,8 @@ class HistoryFile:
             try:
                 yield
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite has ended it if the disk is full
+                    self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
 

@@ -39,6 +39,8 @@ CREATE TABLE IF NOT EXISTS happenings (
 """Tables that files of the same format may lack, as no release before needs them."""
 MOVE_AWAY: Final = "move it away to start with an empty history"
 """What to do with a file that cannot be used."""
+FREE_SPACE: Final = "free some space on its disk, and start again: nothing that was saved is lost"
+"""What to do if the disk is full."""
 
 
 class HistoryError(HeartwheelError):
