@@ -46,6 +46,12 @@ def test_it_needs_neither_spark_nor_kafka_nor_numpy() -> None:
     ) == set()
 
 
+@pytest.mark.parametrize("words", [["--config", "missing.toml"], ["--set", "engine.shardz=3"], ["--set", "x"]])
+def test_a_wrong_configuration_is_not_ignored(words: list[str]) -> None:
+    """Only a page and causes need one, but a named one is meant."""
+    assert run(["explain", LOG, *words]) == 2
+
+
 def test_people_read_who_why_and_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:
     """Events in the order of time, each first one of its kind explained, and a verdict for each group."""
     assert run(["explain", LOG]) == 0

@@ -139,6 +139,7 @@ def explain(
         listens = listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure)
         show_page(source, wanted, load(config, set_, **listens).settings, follow=follow, open_browser=open_)
         return
+    _check_config(config, set_)
     rows = json or follow or all_ or last is not None or only is not None or not sys.stdout.isatty()
     scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
     shown = _Rows(printer(json=json, silent=summary or unknown or not rows, lines=Lines()), _kinds(only), last)
@@ -171,6 +172,12 @@ def _period(since: str | None, until: str | None, zone: LocalZone) -> tuple[int 
     if from_ms is not None and before_ms is not None and from_ms >= before_ms:
         raise typer.BadParameter(f"{until} is not after --since {since}", param_hint="--until")
     return from_ms, before_ms
+
+
+def _check_config(config: Path | None, set_: list[str] | None) -> None:
+    """Raise what is wrong with a configuration that was named, though only a page and causes need one."""
+    if config is not None or set_:
+        load(config, set_)
 
 
 class _Rows:
@@ -225,7 +232,7 @@ def _check_words(source: LogSource, *, follow: bool, unknown: bool, page: bool, 
         if not source.files:
             raise typer.BadParameter("name a broker's log, - for stdin, or a --history", param_hint="FILE..")
     elif source.files or follow:
-        raise typer.BadParameter("is read in place of logs, as it is now", param_hint="--history")
+        raise typer.BadParameter("a history is read in place of logs, and is not followed", param_hint="--history")
     elif unknown:
         raise typer.BadParameter("a history has no lines that were not understood", param_hint="--unknown")
 
