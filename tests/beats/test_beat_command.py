@@ -204,10 +204,17 @@ def test_a_worker_lives_without_a_gateway(gateway: GatewayDouble) -> None:
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--session", "10"), ("--limit", "5"), ("--every", "daily"), ("--tcp", "99999"), ("--ok-exit", "a")],
+    [
+        ("--session", "10"),
+        ("--limit", "5"),
+        ("--every", "daily"),
+        ("--tcp", "99999"),
+        ("--ok-exit", "a"),
+        ("--check", "'"),
+    ],
 )
 def test_a_wrong_value_is_named_with_its_option(option: str, value: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Four options take a duration: `'10' must be a duration` did not say which of them is wrong."""
+    """Several options take a duration: `'10' must be a duration` did not say which of them is wrong."""
     assert run(["beat", "--group", "o", "--to", "http://127.0.0.1:9", option, value, "--", "true"]) == 2
     assert f"Invalid value: {option} " in capsys.readouterr().err
 

@@ -208,6 +208,14 @@ def test_broken_files_are_problems(tmp_path: Path, text: str) -> None:
     assert problem.hint
 
 
+def test_a_file_that_is_no_text_is_a_problem(tmp_path: Path) -> None:
+    """Quotes would not mend it: the byte and the encoding are named."""
+    file = tmp_path / "bad.toml"
+    file.write_bytes(b"a\xff")
+    (problem,) = problems_of(file=file).values()
+    assert (problem.message, problem.hint) == ("is not text in UTF-8: byte 0xff at 1", "save it as UTF-8")
+
+
 def test_a_bare_number_too_small_for_a_duration_is_told_in_its_unit() -> None:
     """Who writes 5 for five seconds is told how to write it."""
     problem = problems_of("engine.trigger_interval=5")["engine.trigger_interval"]

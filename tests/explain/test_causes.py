@@ -229,6 +229,14 @@ HOSTILE = (
 )
 
 
+def test_a_wrong_time_is_shown_with_a_right_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The words are for people, not Python's."""
+    (tmp_path / "server.log").write_text(expired(BEGIN_MS, "orders-1-x"))
+    (tmp_path / "causes").write_text("yesterday,deployed\n")
+    assert run(["explain", str(tmp_path / "server.log"), "--causes", str(tmp_path / "causes")]) == 0
+    assert "causes:1: 'yesterday' is no time such as 2026-11-22T02:12:51" in capsys.readouterr().err
+
+
 def test_a_watcher_keeps_the_newest_happenings_alone() -> None:
     """A watcher that runs for months has them in bounded memory, and still finds the cause of what happens now."""
     causes = Causes(kept_max=10)

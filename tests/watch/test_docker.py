@@ -99,4 +99,5 @@ def test_an_engine_that_cannot_be_asked_is_named(tmp_path: Path, capsys: pytest.
     assert run(["watch", *words, "--history", str(tmp_path / "h.db")]) == 1
     said = capsys.readouterr().err
     assert "watch.docker_socket" in said
+    assert f"error: docker:kafka cannot be listed by {tmp_path / 'no.sock'}: " in said
     assert "Traceback" not in said

@@ -90,7 +90,10 @@ class Command:
     """
 
     def __init__(self, words: str, run: Callable[[Sequence[str], float], int | None]) -> None:
-        self._words, self._run, self._arguments = words, run, shlex.split(words)
+        try:
+            self._words, self._run, self._arguments = words, run, shlex.split(words)
+        except ValueError as error:
+            raise ValueError(f"--check {words!r} is no command: {error}") from None
         if not self._arguments:
             raise ValueError("the check is empty")
 

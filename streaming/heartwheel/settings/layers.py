@@ -56,7 +56,11 @@ def read_file(file: Path, problems: list[SettingProblem]) -> list[Assignment]:
             SettingProblem("", f"cannot read the file: {error.strerror}", "", origin, "check the path and rights")
         )
         return []
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        problem = f"is not text in UTF-8: byte {error.object[error.start]:#04x} at {error.start}"
+        problems.append(SettingProblem("", problem, "", origin, "save it as UTF-8"))
+        return []
+    except tomllib.TOMLDecodeError as error:
         problems.append(
             SettingProblem("", f"is not valid TOML: {error}", "", origin, 'text needs quotes, as in key = "45s"')
         )

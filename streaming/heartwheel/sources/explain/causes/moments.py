@@ -16,7 +16,11 @@ def moment_ms(text: str, zone: LocalZone) -> int:
     Raises:
         ValueError: it is none, or of another century.
     """
-    time_ms = zone.moment_ms(datetime.fromisoformat(text.strip()))
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise ValueError(f"{text.strip()[:40]!r} is no time such as 2026-11-22T02:12:51") from None
+    time_ms = zone.moment_ms(moment)
     if not 0 < time_ms < _LATEST_MS:
         raise ValueError(f"{text.strip()[:40]} is not a time of our days")
     return time_ms

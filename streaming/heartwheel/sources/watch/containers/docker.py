@@ -46,6 +46,7 @@ class DockerContainers:
     def __init__(self, target: str, socket: str, *, look_every_s: float = _LOOK_EVERY_S) -> None:
         hint = f"may this user open {socket}? It is set by watch.docker_socket"
         self._api, self.label, self._hint = HttpApi("http://docker", unix_socket=socket), f"docker:{target}", hint
+        self._socket = socket
         wanted = [each.strip() for each in target.split(",") if each.strip()]
         self._labels = [each.partition("=")[::2] for each in wanted if "=" in each]
         self._names = {each for each in wanted if "=" not in each}
@@ -61,7 +62,8 @@ class DockerContainers:
             self._list()
         except ApiError as error:
             self._api.free()
-            raise ApiError(str(error), hint=self._hint) from None
+            words = f"{self.label} cannot be listed by {self._socket}: {error}"
+            raise ApiError(words, hint=self._hint) from None
         if not self._found:
             _log.warning("%s is no container yet", self.label)
         self._worker.start()
