@@ -110,6 +110,8 @@ def test_a_group_that_only_the_history_has_is_shown_whole(tmp_path: Path) -> Non
         assert (detail["id"], detail["group_id"], detail["deadline_ms"]) == (row["id"], ODD, START_MS + 120_000)
         assert detail["why"] == one["why"]
         assert "session.timeout.ms" in detail["advice"]
+        assert asked(watcher, "expirations", group=ODD)["matched"] == 5
+        assert asked(watcher, "timeline/new", until_ms=5)["rows"] == []
         newest = asked(watcher, "groups/new")
         assert newest["verdict"][-1] == "Lines before 2026-11-23 02:13:29 count for none of that."
         assert newest["older_until_ms"] == START_MS + DAY_S * 1_000 + 99_001

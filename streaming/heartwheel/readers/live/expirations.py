@@ -108,6 +108,8 @@ class Matching(NamedTuple):
 def matching(picture: Picture, wanted: ExpirationFilter) -> Matching:
     """Return the expirations that match: those in memory or, of a time that begins before these, from the history.
 
+    Of a group that has none in memory they are from the history, too.
+
     Raises:
         LanesBusyError: another time is being read from the history at the moment.
     """
@@ -122,7 +124,10 @@ def matching(picture: Picture, wanted: ExpirationFilter) -> Matching:
     with picture.lock:
         rows = list(_matching(picture, picture.window.rows, wanted))
         total = count_expirations(picture, canary=wanted.canary)
-    return Matching(rows, total, older_until_ms(picture, known_ms, from_ms=from_ms))
+    older_ms = older_until_ms(picture, known_ms, from_ms=from_ms)
+    if wanted.group and not rows and older_ms is not None and wanted.until_ms is None:
+        return matching(picture, msgspec.structs.replace(wanted, until_ms=older_ms))
+    return Matching(rows, total, older_ms)
 
 
 def _matching(picture: Picture, rows: Reversible[Expiration], wanted: ExpirationFilter) -> Iterator[Expiration]:

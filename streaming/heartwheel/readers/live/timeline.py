@@ -91,7 +91,7 @@ def timeline_page(
         lines = [] if entry is None else _lines_of(entry)
         older_ms = older_until_ms(picture, picture.known_from_ms)
     if entry is None:
-        return None
+        return None if until_ms is None else TimelinePage(rows=[], next=None, total=0)
     # Of a time before that some are in memory, and the history has all.
     from_ms, to_ms = older_ms or 0, math.inf if until_ms is None else until_ms
     lines = [line for line in lines if from_ms <= line["time_ms"] < to_ms]

@@ -1,25 +1,21 @@
 // One member: why it was expired, in words; its last heartbeats as a chart; whether it came back.
 
-import { get, pathOf, query } from "../api.js";
-import { groupHref, memberHref, tag, time } from "../cells.js";
+import { get, pathOf } from "../api.js";
+import { groupHref, tag, time } from "../cells.js";
 import { h, put, write } from "../dom.js";
 import { ago, counted, duration } from "../format.js";
-import { absence, COLUMNS_OF_A_MEMBER, isLogged, whoIs } from "../expiration_columns.js";
+import { absence, isLogged, whoIs } from "../expiration_columns.js";
 import { loader } from "../loader.js";
-import { LOGGED_OUT_OF_A_MEMBER } from "../log_columns.js";
 import { fromLog } from "../source.js";
 import { empty, panel } from "../states.js";
-import { table } from "../table.js";
 import { animated, throttled } from "../throttle.js";
 import { goesByEpochs, reasonWords } from "../words.js";
-import { detailHead, facts, FROM_HISTORY } from "./detail_parts.js";
+import { detailHead, facts } from "./detail_parts.js";
 import { silenceChart } from "./member_chart.js";
+import { before, olderLink } from "./member_expirations.js";
 
 /** @import { Expiration, MemberHistory, MemberView } from "answers" */
 /** @import { Child, Page } from "../types.d.ts" */
-
-/** Most expirations on one page. */
-const SHOWN = 50;
 
 /** @type {Page} */
 export const memberPage = {
@@ -235,18 +231,6 @@ function notExpired(member, clock) {
 }
 
 /**
- * A link to its expirations before those that are shown; null if there are none.
- *
- * @param {MemberView} member
- */
-function olderLink({ group_id: group, member_id: member, expirations, older_until_ms: known }) {
-  const more = expirations[SHOWN];
-  const older = more ? more.append_ms + 1 : known;
-  if (typeof older !== "number") return null;
-  return h("a", { class: "small", href: `${memberHref(group, member)}${query({ until_ms: older })}` }, more ? "Older" : FROM_HISTORY);
-}
-
-/**
  * @param {MemberView} member
  * @param {Chart} chart
  */
@@ -300,26 +284,3 @@ function eventTable({ events, truncated }) {
     ),
   );
 }
-
-/** @param {MemberView} member */
-function before(member) {
-  const { expirations } = member;
-  const list = table({ caption: "Its expirations", columns: fromLog ? LOGGED_OUT_OF_A_MEMBER : COLUMNS_OF_A_MEMBER, key: (row) => row.id });
-  list.show(expirations.slice(0, SHOWN));
-  return h(
-    "section",
-    { class: "panel flush" },
-    h("div", { class: "panel-head" }, h("h2", {}, fromLog ? outTimes(member) : `Expired ${counted(expirations.length, "time")} in the window`), olderLink(member)),
-    list.element,
-  );
-}
-
-/**
- * How often it was out, and in which time.
- *
- * @param {MemberView} member
- */
-const outTimes = ({ expirations, older_until_ms: older }) => [
-  `Out ${counted(expirations.length, "time")}`,
-  typeof older === "number" ? [" since ", time(older)] : " in this log",
-];
