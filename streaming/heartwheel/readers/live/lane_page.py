@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -13,9 +13,6 @@ from heartwheel.base.errors import HeartwheelError
 from heartwheel.readers.live.lane_builder import group_lanes
 from heartwheel.readers.live.lane_documents import LanePage, LaneSlot
 from heartwheel.readers.live.lane_store import LaneStore, Mark, MarkKind
-
-if TYPE_CHECKING:  # it has these lanes
-    from heartwheel.readers.live.picture import Picture
 
 SLOTS: Final = 120
 """The number of slots that the shown time is divided into."""
@@ -27,8 +24,11 @@ class LanesBusyError(HeartwheelError):
     """Another stretch of time is being read from the history right now."""
 
 
-ReadOlder = Callable[[int, int, int, str], "Picture"]
-"""Reads a stretch of time into a picture: at most so many lines, the newest, and those of one group if it is named."""
+ReadOlder = Callable[[int, int, int, str], Any]
+"""Reads a stretch of time: at most so many lines, the newest, and those of one group if it is named.
+
+It returns a `Picture`. That has these lanes, so its module cannot be imported here.
+"""
 
 
 class LaneFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ class LaneSource:
     ) -> None:
         self.store, self.follows, self._older, self._lines_max = store, follows, older, lines_max
         self._lock = threading.Lock()
-        self._read: tuple[tuple[int, int, int, str], float, Picture] | None = None
+        self._read: tuple[tuple[int, int, int, str], float, Any] | None = None
         """What was read last, and when: it takes some ten MB, so there is one."""
 
     @property
@@ -91,9 +91,7 @@ class LaneSource:
         older = self.older(from_ms, to_ms, known_from_ms=known_ms, lines_max=self._lines_max, group_id=group_id)
         return self.store if older is None or older.lanes is None else older.lanes.store
 
-    def older(
-        self, from_ms: int, to_ms: int, *, known_from_ms: int | None, lines_max: int, group_id: str = ""
-    ) -> Picture | None:
+    def older(self, from_ms: int, to_ms: int, *, known_from_ms: int | None, lines_max: int, group_id: str = "") -> Any:
         """Return what a time has that begins before what is known in memory; `None` if it does not, or nothing is read.
 
         Args:

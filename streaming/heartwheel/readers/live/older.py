@@ -26,7 +26,10 @@ def older_picture(
     """
     if picture.lanes is None:
         return None
-    return picture.lanes.older(from_ms, to_ms, known_from_ms=known_ms, lines_max=LINES_READ_MAX, group_id=group_id)
+    found: Picture | None = picture.lanes.older(
+        from_ms, to_ms, known_from_ms=known_ms, lines_max=LINES_READ_MAX, group_id=group_id
+    )
+    return found
 
 
 def older_until_ms(picture: Picture, known_ms: int | None, *, from_ms: int = 0) -> int | None:

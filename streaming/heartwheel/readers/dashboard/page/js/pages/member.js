@@ -39,7 +39,7 @@ export const memberPage = {
     const now = () => stream.serverMs();
     const load = loader({
       ask: () => get(`/api/members${pathOf(group, member)}`, { until_ms: untilMs }, { signal }),
-      show: (answer) => show(body, answer, { chart, now, signal }),
+      show: (answer) => show(body, answer, { chart, now, signal, untilMs }),
       place: body,
     });
     const again = throttled(load, 2_000, signal);
@@ -54,15 +54,15 @@ export const memberPage = {
 /**
  * @param {HTMLElement} body
  * @param {MemberView} member
- * @param {{ chart: Chart } & Clock} with_
+ * @param {{ chart: Chart, untilMs: string } & Clock} with_
  */
-function show(body, member, { chart, ...clock }) {
+function show(body, member, { chart, untilMs, ...clock }) {
   const [last] = member.expirations;
   put(
     body,
     last ? verdict(last, member, clock) : notExpired(member, clock),
     isLogged(last) ? null : history(member, chart),
-    last ? before(member) : null,
+    last ? before(member, untilMs) : null,
   );
 }
 

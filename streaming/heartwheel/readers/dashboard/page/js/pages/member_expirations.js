@@ -27,15 +27,18 @@ export function olderLink({ group_id: group, member_id: member, expirations, old
   return h("a", { class: "small", href: `${memberHref(group, member)}${query({ until_ms: older })}` }, more ? "Older" : FROM_HISTORY);
 }
 
-/** @param {MemberView} member */
-export function before(member) {
+/**
+ * @param {MemberView} member
+ * @param {string} untilMs the end of the time that is shown; empty for now
+ */
+export function before(member, untilMs) {
   const { expirations } = member;
   const list = table({ caption: "Its expirations", columns: fromLog ? LOGGED_OUT_OF_A_MEMBER : COLUMNS_OF_A_MEMBER, key: (row) => row.id });
   list.show(expirations.slice(0, SHOWN));
   return h(
     "section",
     { class: "panel flush" },
-    h("div", { class: "panel-head" }, h("h2", {}, fromLog ? outTimes(member) : `Expired ${counted(expirations.length, "time")} in the window`), olderLink(member)),
+    h("div", { class: "panel-head" }, h("h2", {}, fromLog ? outTimes(member, untilMs) : `Expired ${counted(expirations.length, "time")} in the window`), olderLink(member)),
     list.element,
   );
 }
@@ -44,8 +47,10 @@ export function before(member) {
  * How often it was out, and in which time.
  *
  * @param {MemberView} member
+ * @param {string} untilMs
  */
-const outTimes = ({ expirations, older_until_ms: older }) => [
+const outTimes = ({ expirations, older_until_ms: older }, untilMs) => [
   `Out ${counted(expirations.length, "time")}`,
-  typeof older === "number" ? [" since ", time(older)] : " in this log",
+  typeof older === "number" ? [" since ", time(older)] : untilMs ? null : " in this log",
+  untilMs ? [" until ", time(Number(untilMs))] : null,
 ];
