@@ -25,7 +25,6 @@ from heartwheel.front.cli.explain_output import (
     show_unknown,
 )
 from heartwheel.front.cli.explain_page import show_page
-from heartwheel.front.cli.extras import require
 from heartwheel.front.cli.options import (
     AllowHostFlag,
     CausesFlag,
@@ -135,7 +134,6 @@ def explain(
     source = LogSource(files or [], history, sys.stdin.buffer, zone, known)
     _check_words(source, follow=follow, unknown=unknown, page=page, json=json)
     if page:
-        require("page", "heartwheel explain --page")
         listens = listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure)
         show_page(source, wanted, load(config, set_, **listens).settings, follow=follow, open_browser=open_)
         return

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from heartwheel.front.cli.console import stderr, stdout
 from heartwheel.front.cli.explain_output import check_found, say_what_was_read, say_zone
+from heartwheel.front.cli.extras import require
 
 if TYPE_CHECKING:
     from heartwheel.settings import Settings
@@ -22,6 +23,7 @@ _EVENTS_AT_ONCE: Final = 1_000
 
 def show_page(source: LogSource, wanted: Wanted, settings: Settings, *, follow: bool, open_browser: bool) -> None:
     """Serve the page while the logs are read, and after that until Ctrl-C."""
+    require("page", "heartwheel explain --page")
     from heartwheel.front.cli.dashboard import log_access, warn
     from heartwheel.front.cli.signals import serve_until, stopped_by_signals
     from heartwheel.sources.explain.page import LogPage
