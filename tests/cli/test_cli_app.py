@@ -14,7 +14,7 @@ import pytest
 
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.front.cli import app
-from heartwheel.front.cli.app import run
+from heartwheel.front.cli.app import EXIT_INTERRUPTED, run
 from heartwheel.front.cli.commands import COMMANDS
 from heartwheel.wire.events import RejectCause, RejectedError
 
@@ -176,3 +176,26 @@ def test_wrong_configuration_is_exit_code_2(capsys: pytest.CaptureFixture[str]) 
     assert err.startswith("error: the configuration has 2 problems")
     assert "did you mean `size`?" in err
     assert "Traceback" not in err
+
+
+def test_an_interrupt_within_a_callback_is_not_lost() -> None:
+    """Python ignores a Ctrl-C that comes while an object is thrown away; the command ends by it all the same."""
+    program = """
+import os, signal, time
+from heartwheel.front.cli import app
+
+class Thrown:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+
+def command(*_, **__):
+    Thrown()
+    time.sleep(600)
+
+app.app = command
+app.main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (EXIT_INTERRUPTED, "")

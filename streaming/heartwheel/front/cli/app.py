@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 from pathlib import Path
 from typing import Annotated, Final, cast
@@ -81,8 +83,21 @@ def main() -> None:
     sys.excepthook = lambda *error: typer.echo(
         plain_lines("".join(traceback.format_exception(*error))), nl=False, err=True
     )
+    sys.unraisablehook = _interrupt_again
     if code := run():
         sys.exit(code)
+
+
+def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C that came within a callback, where Python ignores what is raised.
+
+    A moment later, as Python ignores what is raised here, too.
+    """
+    if isinstance(ignored.exc_value, KeyboardInterrupt):
+        main_thread = cast("int", threading.main_thread().ident)
+        threading.Timer(0.1, signal.pthread_kill, (main_thread, signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(ignored)
 
 
 def _open_closed_streams() -> None:
