@@ -1864,7 +1864,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a group whose last member left is empty by an expiry that came before",
-        f"{_ENGINE}/readers/live/group_index.py",
+        f"{_ENGINE}/readers/live/group_entry.py",
         "if row.member_count or expiration.out_ms != row.time_ms:",
         "if row.member_count or expiration.out_ms > row.time_ms:",
         "P6",
