@@ -122,7 +122,8 @@ class Causes:
         named = self._told(event, list(self._named(event, pods)))
         if named:
             is_ambiguous = len({pod.namespace for pod in pods if pod.namespace}) > 1
-            return [_cause(each, event, "possible" if is_ambiguous else "certain", is_ambiguous) for each in named]
+            certainty = "possible" if is_ambiguous else "certain"
+            return [_cause(each, event, certainty, is_ambiguous=is_ambiguous) for each in named]
         possible = self._told(event, _within(self._of_nobody, event))
         return [_cause(each, event, "possible") for each in possible]
 
@@ -222,10 +223,7 @@ def _seen_ms(seen: tuple[int, object]) -> int:
 
 
 def _cause(
-    happening: Happening,
-    event: ExplainedEvent,
-    certainty: str,
-    is_ambiguous: bool = False,  # noqa: FBT001, FBT002 - of the certainty before it
+    happening: Happening, event: ExplainedEvent, certainty: str, *, is_ambiguous: bool = False
 ) -> ExplainedCause:
     return ExplainedCause(
         kind=happening.kind.value,
