@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from heartwheel.front.cli.app import run
+from heartwheel.sources.explain import together
 from heartwheel.sources.explain.summary import GroupSummary, LogSummary
 from heartwheel.sources.explain.verdicts import judged, verdict_of
 from support.broker_logs import REAL, explained
@@ -101,6 +102,20 @@ def test_many_groups_at_once_are_no_fault_of_one() -> None:
     assert "4 groups (a, b, c and 1 more) were out within 3.0 s" in incident.words
     assert "look at the broker, the network and shared hosts" in incident.words
     assert "Broker 1 had started 30.0 s before." in incident.words
+
+
+def test_a_log_of_months_has_its_newest_incidents(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A watcher runs for long: what is over is no longer in memory, and does not fill the place of what comes."""
+    monkeypatch.setattr(together, "_SETTLE_AT", 10)
+    lines = [
+        (hour * 7_200 + second, failed(f"{name}-{hour}", name))
+        for hour in range(120)
+        for second, name in enumerate("abc")
+    ]
+    lines.append((120 * 7_200, failed("d-1", "d")))
+    sums = summed(lines_of(*lines))
+    found = [each.from_ms for each in sums.incidents()]
+    assert found == [START_MS + hour * 7_200_000 for hour in range(20, 120)]
 
 
 def test_one_host_at_once() -> None:

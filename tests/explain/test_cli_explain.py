@@ -52,6 +52,14 @@ def test_a_wrong_configuration_is_not_ignored(words: list[str]) -> None:
     assert run(["explain", LOG, *words]) == 2
 
 
+@pytest.mark.parametrize(
+    "words", [["--port", "0"], ["--host", "::1"], ["--open"], ["--insecure"], ["--page", "--json"]]
+)
+def test_words_about_a_page_are_not_ignored(words: list[str]) -> None:
+    """Without a page they would have no effect, and a page prints no lines."""
+    assert run(["explain", LOG, *words]) == 2
+
+
 def test_people_read_who_why_and_what_to_change(capsys: pytest.CaptureFixture[str]) -> None:
     """Events in the order of time, each first one of its kind explained, and a verdict for each group."""
     assert run(["explain", LOG]) == 0

@@ -340,6 +340,8 @@ def test_requests_are_posted(method: str) -> None:
         ([LOG, "--history", "h.db"], "one of them"),
         (["-"], "stdin"),
         (["/no/such.log"], "is no file"),
+        (["--history", "/no/such.db"], "there is no history"),
+        (["--history", LOG], "name another file with --history"),
         (["--dashboard", "file:///etc/passwd"], "no address of a dashboard"),
         (["--dashboard", "http://user:word@host/"], "no address of a dashboard"),
         ([LOG, "--http", "--host", "::"], "asks for no token"),

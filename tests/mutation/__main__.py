@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
 
+from heartwheel.base.phrases import count
 from mutation.mutants import MUTANTS, Mutant
 from mutation.sandbox import Sandbox, Verdict
 
@@ -41,7 +42,8 @@ def main() -> int:
         survivors = [verdict for verdict in _verdicts(Path(folder), mutants, chosen.workers) if not verdict.killed]
     for verdict in survivors:
         _print("", f"SURVIVED: {verdict.mutant.name}", verdict.words)
-    _print(f"{len(mutants)} mutants, {len(mutants) - len(survivors)} killed, {time.perf_counter() - started:.0f} s")
+    took_s = time.perf_counter() - started
+    _print(f"{count(len(mutants), 'mutant')}, {len(mutants) - len(survivors)} killed, {took_s:.0f} s")
     return 1 if survivors else 0
 
 

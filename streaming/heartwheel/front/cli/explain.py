@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -132,9 +132,9 @@ def explain(
     wanted = Wanted(group or (), member or (), *_period(since, until, zone))
     known = causes_of(causes, zone, lambda: load(config, set_).settings.watch)
     source = LogSource(files or [], history, sys.stdin.buffer, zone, known)
-    _check_words(source, follow=follow, unknown=unknown, page=page, json=json)
+    listens = listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure)
+    _check_words(source, {**listens, "open": open_ or None}, follow=follow, unknown=unknown, page=page, json=json)
     if page:
-        listens = listening("dashboard", host=host, port=port, allow_host=allow_host, insecure=insecure)
         show_page(source, wanted, load(config, set_, **listens).settings, follow=follow, open_browser=open_)
         return
     _check_config(config, set_)
@@ -222,10 +222,15 @@ def _kinds(only: list[str] | None) -> frozenset[str]:
     return (names - {_OUT}) | (frozenset(REASON_OF) if _OUT in names else frozenset()) if names else known
 
 
-def _check_words(source: LogSource, *, follow: bool, unknown: bool, page: bool, json: bool) -> None:
+def _check_words(
+    source: LogSource, on_page: Mapping[str, object], *, follow: bool, unknown: bool, page: bool, json: bool
+) -> None:
     """Refuse words that do not go together."""
     if page and json:
         raise typer.BadParameter("it shows a page, and --json prints lines: give one of them", param_hint="--page")
+    if not page and any(value is not None for value in on_page.values()):
+        words = "--host, --port, --allow-host, --insecure and --open are about a page: add it"
+        raise typer.BadParameter(words, param_hint="--page")
     if source.history is None:
         if not source.files:
             raise typer.BadParameter("name a broker's log, - for stdin, or a --history", param_hint="FILE..")

@@ -84,13 +84,17 @@ def _questions(
 
         return DashboardAnswers(DashboardClient(dashboard, settings.mcp.dashboard_token))
     from heartwheel.sources.mcp_server.log_answers import LogAnswers
+    from heartwheel.sources.watch.history_file import HistoryFile
     from heartwheel.sources.watch.log_source import LogSource
 
     if "-" in files:
         raise typer.BadParameter("stdin has the client's requests; name a file", param_hint="FILE..")
-    for name in [*files, *([] if history is None else [str(history)])]:
+    if history is not None:
+        with HistoryFile(history, writes=False):
+            pass  # what is no history is refused now, not when a client asks
+    for name in files:
         if not Path(name).is_file():
-            raise HeartwheelError(f"{name} is no file", hint="name a broker's log, or a history of heartwheel watch")
+            raise HeartwheelError(f"{name} is no file", hint="name a broker's log, or a --history of heartwheel watch")
     return LogAnswers(LogSource(files, history, io.BytesIO(), zone))
 
 

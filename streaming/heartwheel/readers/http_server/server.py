@@ -210,8 +210,9 @@ def _listen(host: str, port: int, what: str = "dashboard") -> socket.socket:
 
 def _hint(error: OSError, port: int, what: str) -> str:
     if error.errno == errno.EADDRINUSE:
-        other = f"HEARTWHEEL_{what.upper()}__PORT={port + 1} in the environment"
-        return f"something listens there already, perhaps another {what}; take another port: set {other}"
+        flag = "" if what == "metrics" else f"--port {port + 1}, or "  # metrics are a part of other commands
+        other = f"{flag}HEARTWHEEL_{what.upper()}__PORT={port + 1} in the environment"
+        return f"something listens there already, perhaps another {what}; take another port: {other}"
     if error.errno == errno.EACCES:
         return "ports below 1024 need rights; take a higher one, such as --port 8484"
     return "name another --host or --port; --host 127.0.0.1 listens on this machine alone"

@@ -25,7 +25,7 @@ class WheelStep:
 
     def __init__(self) -> None:
         self.expirations = 0
-        self.lateness_ms: list[int] = []
+        self.lateness_ms: Sequence[int] = ()
         self.records: int | None = None
         self.batch_ms: int | None = None
 
@@ -48,6 +48,8 @@ class Ticks:
         tick.expirations += 1
         if known_late_ms is None:
             return
+        if not isinstance(tick.lateness_ms, list):  # a day has many steps, and those of a log have no lateness
+            tick.lateness_ms = []
         if len(tick.lateness_ms) < SAMPLES_MAX:
             tick.lateness_ms.append(known_late_ms)
         elif (place := self._random.randrange(tick.expirations)) < SAMPLES_MAX:

@@ -25,10 +25,10 @@ _EVERYTHING_MS: Final = 100 * 366 * 86_400_000
 _ROWS_MAX: Final = 100_000
 _SUM_EVERY_S: Final = 1.0
 
-ROWS_BEFORE_OLDER: Final = 5_000
+ROWS_BEFORE_OLDER: Final = 2_500
 """Most expirations in memory if older ones can be read when they are asked for, and twice as many other rows."""
 
-MARKS_BEFORE_OLDER: Final = 20_000
+MARKS_BEFORE_OLDER: Final = 10_000
 """Most marks of the timeline in memory likewise."""
 
 

@@ -77,10 +77,10 @@ def _report(summary: LogSummary, groups: list[GroupSummary], scanned: Scanned) -
         to_ms=scanned.last_ms,
         empty=empty[:_SHOWN_MAX],
         empty_count=len(empty),
-        incidents=[LogIncident(from_ms=each.from_ms, words=each.words) for each in summary.incidents()[:_SHOWN_MAX]],
+        incidents=[LogIncident(from_ms=each.from_ms, words=each.words) for each in summary.incidents()[-_SHOWN_MAX:]],
         brokers=[
             BrokerLine(broker_id=each.broker_id, time_ms=each.time_ms, words=what(each))
-            for each in summary.brokers[:_SHOWN_MAX]
+            for each in summary.brokers[-_SHOWN_MAX:]
         ],
         doubts=scanned.doubts(),
     )

@@ -15,8 +15,8 @@ import msgspec
 
 from heartwheel.base.errors import HeartwheelError
 
-READ_BYTES: Final = 8 << 20
-"""Most bytes that one read takes."""
+READ_BYTES: Final = 1 << 20
+"""Most bytes that one read takes: what is made of them is in memory at once, up to thirty times as large."""
 
 LINE_BYTES_MAX: Final = 64 << 20
 """Longest line that is waited for; a longer one is cut."""

@@ -129,15 +129,15 @@ class LogSummary:
         self._whole, self.follows = whole, follows
         self.known_from_ms: int | None = None
         self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
-        self._together = Together()
         self.brokers: list[ExplainedEvent] = []
-        """Starts and stops of brokers, the first ones."""
+        """Starts and stops of brokers, the newest."""
+        self._together = Together(self.brokers)
 
     def add(self, event: ExplainedEvent) -> None:
         """Add an event."""
         if event.kind in BROKERS:
-            if len(self.brokers) < BROKER_EVENTS_MAX:
-                self.brokers.append(event)
+            self.brokers.append(event)
+            del self.brokers[:-BROKER_EVENTS_MAX]
             return
         group = self._groups.get(event.group_id)
         if group is None:
@@ -178,8 +178,8 @@ class LogSummary:
         )
 
     def incidents(self) -> list[SharedIncident]:
-        """Return the incidents in which several members were out at once, in the order of time."""
-        return self._together.incidents(self.brokers)
+        """Return the newest incidents in which several members were out at once, in the order of time."""
+        return self._together.incidents()
 
 
 def name_of(event: ExplainedEvent) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,7 +13,15 @@ from heartwheel.wire.explained import ExplainedEvent, Happened
 WITHIN_MS: Final = 15_000
 """Longest time from the first to the last of members that are out at once, ms."""
 
+_SETTLE_AT: Final = 5_000
+"""How many members wait for others before those are looked for that need not wait any longer."""
+
 _OUTS_MAX: Final = 100_000
+"""Most members that wait; of more at once several incidents are made."""
+
+_LATER_MS: Final = 7_200_000
+"""How far back in time a member may be out that is added later: a poll timeout shows when the member is back, ms."""
+
 _INCIDENTS_MAX: Final = 100
 _MEMBERS_MIN: Final = 3
 _GROUPS_MIN: Final = 3
@@ -48,32 +56,58 @@ class _Out(NamedTuple):
 
 
 class Together:
-    """Collects the times at which members were out."""
+    """Collects the times at which members were out, and keeps the newest incidents.
 
-    def __init__(self) -> None:
+    Args:
+        brokers: starts and stops of brokers; may grow.
+    """
+
+    def __init__(self, brokers: Sequence[ExplainedEvent]) -> None:
+        self._brokers = brokers
         self._outs: list[_Out] = []
+        self._settle_at = _SETTLE_AT
+        self._incidents: list[SharedIncident] = []
+        """Those that are over."""
 
     def add(self, event: ExplainedEvent) -> None:
         """Add a member that a timeout has removed."""
-        if event.kind in _TOGETHER and len(self._outs) < _OUTS_MAX:
-            host = (event.client_host or "").removeprefix("/")
-            self._outs.append(_Out(event.kind, event.time_ms, event.group_id, host))
+        if event.kind not in _TOGETHER:
+            return
+        self._outs.append(_Out(event.kind, event.time_ms, event.group_id, (event.client_host or "").removeprefix("/")))
+        if len(self._outs) > self._settle_at:
+            self._settle()
 
-    def incidents(self, brokers: Sequence[ExplainedEvent]) -> list[SharedIncident]:
-        """Return the first incidents, in the order of time."""
-        found = [_incident(outs, brokers) for outs in self._clusters() if len(outs) >= _MEMBERS_MIN]
-        return sorted(found, key=lambda each: each.from_ms)[:_INCIDENTS_MAX]
+    def incidents(self) -> list[SharedIncident]:
+        """Return the newest incidents, in the order of time."""
+        return self._newest([*self._incidents, *self._found(self._clusters())])
+
+    def _settle(self) -> None:
+        """Make incidents of those to whom nobody can be added any more, as the log is hours past them."""
+        clusters = list(self._clusters())
+        until_ms = max(outs[-1].time_ms for outs in clusters) - _LATER_MS
+        over = clusters if len(self._outs) > _OUTS_MAX else [outs for outs in clusters if outs[-1].time_ms < until_ms]
+        self._incidents = self._newest([*self._incidents, *self._found(over)])
+        self._outs = (
+            [] if over is clusters else [out for outs in clusters if outs[-1].time_ms >= until_ms for out in outs]
+        )
+        self._settle_at = max(_SETTLE_AT, 2 * len(self._outs))
+
+    def _found(self, clusters: Iterable[list[_Out]]) -> Iterator[SharedIncident]:
+        return (_incident(outs, self._brokers) for outs in clusters if len(outs) >= _MEMBERS_MIN)
+
+    def _newest(self, found: list[SharedIncident]) -> list[SharedIncident]:
+        return sorted(found, key=lambda each: each.from_ms)[-_INCIDENTS_MAX:]
 
     def _clusters(self) -> Iterator[list[_Out]]:
         """Split the members of each kind into stretches of at most `WITHIN_MS`: another timer has another cause."""
         cluster: list[_Out] = []
         for out in sorted(self._outs):
-            first = cluster[0] if cluster else out
-            if out.kind is not first.kind or out.time_ms - first.time_ms > WITHIN_MS:
+            if cluster and (out.kind is not cluster[0].kind or out.time_ms - cluster[0].time_ms > WITHIN_MS):
                 yield cluster
                 cluster = []
             cluster.append(out)
-        yield cluster
+        if cluster:
+            yield cluster
 
 
 def _incident(outs: Sequence[_Out], brokers: Sequence[ExplainedEvent]) -> SharedIncident:

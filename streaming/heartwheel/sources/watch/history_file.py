@@ -84,7 +84,8 @@ class HistoryFile:
             with self._lock:
                 yield
         except sqlite3.Error as error:
-            hint = FREE_SPACE if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL else MOVE_AWAY
+            hints = {sqlite3.SQLITE_FULL: FREE_SPACE, sqlite3.SQLITE_NOTADB: "name another file with --history"}
+            hint = hints.get(getattr(error, "sqlite_errorcode", -1), MOVE_AWAY)
             raise HistoryError(f"the history {self.path} cannot be used: {error}", hint=hint) from error
 
     @contextlib.contextmanager
@@ -150,6 +151,12 @@ class HistoryFile:
         """The number of the newest fact; 0 before the first."""
         with self._errors():
             return self._newest()
+
+    def first_news(self, since: int) -> int | None:
+        """Return the number of the first fact after another that was read as its log grew; `None` if there is none."""
+        with self._errors():
+            found = self._db.execute("SELECT MIN(id) FROM facts WHERE id > ? AND is_news", (since,)).fetchone()
+        return None if found[0] is None else int(found[0])
 
     def put(self, name: str, value: bytes) -> None:
         """Save a value under a name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from heartwheel.readers.live.lane_store import MemberJoined
@@ -19,6 +19,8 @@ from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.wire.explained import ExplainedEvent
 
 _AT_ONCE: Final = 1_000
+"""Most events in memory at once: with their sentences they are large, and what they take stays with the process."""
+
 _SORTED_AT_ONCE: Final = 4_000
 """Most facts in memory while those of the history are sorted: what they take stays with the process."""
 
@@ -102,11 +104,19 @@ class LiveEvents:
             self._in_turn.add(facts, now_s)
             self._came.append((now_s, newest))
 
-    def ready(self) -> list[ExplainedEvent]:
-        """Return the events whose wait for earlier ones is over, and those of rebalances that run for long."""
+    def ready(self) -> Iterator[list[ExplainedEvent]]:
+        """Return the events whose wait for earlier ones is over, and those of rebalances that run for long.
+
+        Returns:
+            Some at a time, the last of them perhaps none; `explained` counts their facts from the last on.
+        """
         now_s = self._clock()
-        ready = self._in_turn.ready(now_s)
+        ready, explained = self._in_turn.ready(now_s), self._explained
         while self._came and self._in_turn.is_over(self._came[0][0], now_s):
-            self._explained = self._came.popleft()[1]
-        events = [event for fact in ready for event in self._explains.add(fact)]
-        return [*events, *self._explains.running(int(now_s * 1000))]
+            explained = self._came.popleft()[1]
+        of_facts = (event for fact in ready for event in self._explains.add(fact))
+        events = chain(of_facts, self._explains.running(int(now_s * 1000)))
+        while len(part := list(islice(events, _AT_ONCE))) == _AT_ONCE:
+            yield part
+        self._explained = explained
+        yield part

@@ -125,9 +125,10 @@ class Watcher:
             self._explain_again(self._causes.look())
             read = self._logs.read()
             live.add(read.facts, read.newest)
-            events = with_rows(live.ready())
-            self._show(events)
-            self._report(events, live.explained)
+            for some in live.ready():
+                events = with_rows(some)
+                self._show(events)
+                self._report(events, live.explained)
             self._trim()
             self._check_parts()
             if not read.size:
@@ -146,14 +147,15 @@ class Watcher:
             self._stopping.wait(POLL_MS / 1000)
 
     def _live_events(self, reported: int) -> LiveEvents:
-        """Return the events of the newest facts, and of all that no message was made of."""
+        """Return the events of the newest facts, and of all since the first news that no message was made of."""
         newest, wanted = self._history.newest, self._settings.watch.page_events_max
+        news = self._history.first_news(max(reported, newest - _NEWS_MAX))
         return LiveEvents(
             self._history,
             self._logs.files,
             logs=self._logs_max,
             storm=self._storm,
-            after=max(0, newest - max(wanted, min(newest - reported, _NEWS_MAX))),
+            after=max(0, min(newest - wanted, newest if news is None else news - 1)),
             joined=self._page.lanes.joined,
             causes=self._causes.known,
         )

@@ -10,14 +10,11 @@ from typing import Final, NamedTuple
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.rare_log import RareLog
 from heartwheel.base.worker import Worker
-from heartwheel.sources.explain.rotated_log import StampPosition, TailPosition
+from heartwheel.sources.explain.rotated_log import READ_BYTES, StampPosition, TailPosition
 from heartwheel.sources.explain.scan import NEAR_BYTES
 from heartwheel.sources.watch.containers.followed import Containers
 from heartwheel.sources.watch.containers.http_api import ApiError
 from heartwheel.sources.watch.containers.stamps import StampedEntries
-
-READ_BYTES: Final = 1 << 20
-"""Most bytes that one read takes."""
 
 _WAITING_BYTES_MAX: Final = 8 << 20
 _PAUSE_S: Final = 0.25

@@ -1,0 +1,59 @@
+"""New facts of a history become events some at a time, and count as explained when the last of them are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from heartwheel.readers.live.storms import StormRule
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.live_events import LiveEvents
+from heartwheel.sources.watch.watched_logs import WatchedLogs
+from support.hostile_lines import HEAD, LOGGER
+from support.stepping import Stepping
+
+REMOVALS = 2_500
+
+
+def test_many_lines_at_once_are_explained_in_parts(tmp_path: Path) -> None:
+    """Events are large: none of them waits for all. One who stops between two parts explains all of them again."""
+    log, clock = tmp_path / "server.log", Stepping()
+    log.touch()
+    with (
+        HistoryFile(tmp_path / "history.db", writes=True) as history,
+        WatchedLogs([str(log)], history, clock=clock) as watched,
+    ):
+        live = LiveEvents(history, watched.files, logs=1, storm=StormRule(), after=0, clock=clock)
+        lines = (f"{HEAD}Member m-{each} in group g has failed, removing it from the group" for each in range(REMOVALS))
+        log.write_text("".join(f"{line}{LOGGER}\n" for line in lines))
+        for _ in range(2):
+            read = watched.read()
+            live.add(read.facts, read.newest)
+            clock.now_s += 1
+        sizes, explained = [], []
+        for part in live.ready():
+            sizes.append(len(part))
+            explained.append(live.explained)
+        assert (sum(sizes), max(sizes)) == (REMOVALS, 1_000)
+        assert explained == [0, 0, history.newest]
+        assert [len(part) for part in live.ready()] == [0]
+
+
+def test_what_a_log_had_when_it_was_named_is_no_news(tmp_path: Path) -> None:
+    """So a first start explains no more of a long log than its page shows; a later one begins with what was missed."""
+    log, clock = tmp_path / "server.log", Stepping()
+    line = f"{HEAD}Member m-{{}} in group g has failed, removing it from the group{LOGGER}\n"
+    log.write_text("".join(map(line.format, range(3))))
+    with (
+        HistoryFile(tmp_path / "history.db", writes=True) as history,
+        WatchedLogs([str(log)], history, clock=clock) as watched,
+    ):
+        while not watched.are_read:
+            watched.read()
+            clock.now_s += 1
+        assert (history.newest, history.first_news(0)) == (3, None)
+        with log.open("a") as out:
+            out.write("".join(map(line.format, range(3, 5))))
+        for _ in range(2):
+            watched.read()
+            clock.now_s += 1
+        assert [history.first_news(since) for since in (0, 3, 4, 5)] == [4, 4, 5, None]
