@@ -65,6 +65,7 @@ def main() -> None:
         ]
         settings = load_settings(None, {}, flags).settings
         conf = session_conf(settings, fetch_jars("spark"), shuffle_partitions=2, log_file=Path(folder) / "spark.log")
+        conf["spark.sql.streaming.numRecentProgressUpdates"] = "10000"  # those of the warm-up, too
         spark = start_session(conf, log_file=Path(folder) / "spark.log")
         for number, variant in product(arguments.loads, arguments.variant or [""]):
             place = Path(folder) / str(len(report))

@@ -22,7 +22,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 Digests = NDArray[np.uint64]
-"""The digests of some values, uint64 (values, 2): the first two sums in one number, and the other two."""
+"""The digests of some values, uint64 (values, 2): two sums in each, as two numbers of 32 bits."""
 
 Ints = NDArray[np.int64]
 Bytes = NDArray[np.uint8]
@@ -37,14 +37,14 @@ BLOCK_BYTES: Final = 240
 _WORD_BITS: Final = 16
 
 _SUMS: Final = 4
-_SUM_BITS: Final = np.uint64(30)
 _LENGTH_WORDS: Final = 2
 _WORDS_A_BLOCK: Final = _LENGTH_WORDS + BLOCK_BYTES // 2
 _LONG: Final = 8
 """Bytes are cut out and masked in long words of so many."""
 
-_ROWS_AT_ONCE: Final = 512
-"""How many values are multiplied together: so many fit into a core's cache."""
+_WORDS_AT_ONCE: Final = 1 << 16
+"""How many words are multiplied together: they fit into a core's cache, and OpenBLAS gives no part of so small a
+product to other threads, whose cores the other workers need."""
 
 _MASKS: Final = np.ascontiguousarray(
     np.where(np.arange(BLOCK_BYTES) < np.arange(BLOCK_BYTES + 1)[:, None], 0xFF, 0).astype(np.uint8).view(np.uint64).T
@@ -57,24 +57,24 @@ class ValueDigests:
 
     def __init__(self) -> None:
         self._keys = _random_keys(1)
-        self._bytes = np.empty(_ROWS_AT_ONCE * BLOCK_BYTES, np.uint8)
-        self._words = np.empty(_ROWS_AT_ONCE * _WORDS_A_BLOCK, np.float64)
+        self._bytes = np.empty(2 * _WORDS_AT_ONCE, np.uint8)
+        self._words = np.empty(_WORDS_AT_ONCE, np.float64)
 
     def of(self, values: pa.LargeBinaryArray) -> Digests:
         """Return the digest of each value, large binary (n,), without nulls."""
         starts, sizes, data = _contents(values)
-        self._draw_keys_for(int(sizes.max(initial=0)))
+        longest = int(sizes.max(initial=0))
+        self._draw_keys_for(longest)
         source = _Source(data)
         digests = np.empty((len(sizes), 2), np.uint64)
         # Long values together, as each block costs all that are multiplied with it. The sort is a radix sort.
-        is_long = int(sizes.max(initial=0)) > BLOCK_BYTES
+        is_long = longest > BLOCK_BYTES
         order = np.argsort(np.minimum(sizes, 0xFFFF).astype(np.uint16), kind="stable") if is_long else None
-        for start in range(0, len(sizes), _ROWS_AT_ONCE):
-            here = slice(start, start + _ROWS_AT_ONCE)
+        at_once = _WORDS_AT_ONCE // _words_of(_longs_of(min(longest, BLOCK_BYTES)))
+        for start in range(0, len(sizes), at_once):
+            here = slice(start, start + at_once)
             rows = here if order is None else order[here]
-            sums = self._sums(source, starts[rows], sizes[rows]).astype(np.uint64)
-            digests[rows, 0] = sums[:, 0] | sums[:, 1] << _SUM_BITS
-            digests[rows, 1] = sums[:, 2] | sums[:, 3] << _SUM_BITS
+            digests[rows] = self._sums(source, starts[rows], sizes[rows]).astype(np.uint32).view(np.uint64)
         return digests
 
     def _draw_keys_for(self, size: int) -> None:
@@ -95,18 +95,28 @@ class ValueDigests:
         """Return the sums over one block of some values, float64 (values, 4)."""
         at = number * BLOCK_BYTES
         left = np.minimum(sizes - at, BLOCK_BYTES)
-        count, longs, whole = len(starts), max(1, -(-int(left.max()) // _LONG)), int(left.min()) // _LONG
+        count, longs, whole = len(starts), _longs_of(int(left.max())), int(left.min()) // _LONG
         # In memory that is used again and again: fresh pages would cost more than the arithmetic.
         cut = source.cut(starts + at, longs * _LONG, self._bytes[: count * longs * _LONG])
         block = cut.view(np.uint64).reshape(count, longs)
         for long in range(whole, longs):
             block[:, long] &= _MASKS[long][left]
-        words = _LENGTH_WORDS + longs * _LONG // 2
+        words = _words_of(longs)
         factors = self._words[: count * words].reshape(count, words)
         factors[:, 0] = sizes & 0xFFFF
         factors[:, 1] = sizes >> _WORD_BITS
         factors[:, _LENGTH_WORDS:] = block.view(np.uint16)
         return factors @ self._keys[number, :words]
+
+
+def _longs_of(size: int) -> int:
+    """Return in how many long words so many bytes are, at least one."""
+    return max(1, -(-size // _LONG))
+
+
+def _words_of(longs: int) -> int:
+    """Return how many words are multiplied for so many long words."""
+    return _LENGTH_WORDS + longs * _LONG // 2
 
 
 class _Source:
