@@ -84,7 +84,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         broker = stack.enter_context(EmbeddedKafka(folder / "kafka"))
         topics = Topics(broker.bootstrap, lambda name: name, partitions=PARTITIONS)
         job = stack.enter_context(running(topics, folder / "checkpoint"))
-        stack.enter_context(Living(topics, RawMembers(members=LIVING, groups=GROUPS, session_timeout_ms=SESSION_MS)))
+        who = RawMembers(members=LIVING, groups=GROUPS, session_timeout_ms=SESSION_MS)
+        # A broker that is started on a busy machine answers seldom for longer than a session. The first record that it
+        # takes ends the outage of a partition, so all who live have to be in it.
+        stack.enter_context(Living(topics, who, records_per_batch=LIVING))
         job.until_live()
         job.wait_for(lambda: f" {LIVING:,} members" in job.log, "the members to be known")
         yield World(broker, topics, job)
@@ -126,6 +129,7 @@ def test_p1_an_outage_expires_nobody_who_lives(
     rows = world.job.until_expired(dead)
     world.job.until_clock(int(time.time() * 1000))
 
+    assert_audit_is_clean(world.job)  # first, as it tells a wrong expiration from members who were late in the log
     assert {row["member_id"] for row in world.topics.rows("expirations") if row["last_seen_ms"] >= began_ms} == set(
         dead
     )
@@ -139,7 +143,6 @@ def test_p1_an_outage_expires_nobody_who_lives(
     told = world.topics.rows("job")[-1]
     assert told["last_outage"]["duration_ms"] >= seconds * 900
     assert told["sessions_renewed"] >= LIVING
-    assert_audit_is_clean(world.job)
 
 
 def _producer(world: World, name: str) -> Producer:

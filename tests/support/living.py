@@ -12,7 +12,6 @@ from support.rawfeed import RawFeed, RawMembers
 BEAT_MS: Final = 2_000
 """How often every member beats, ms."""
 
-_RECORDS_PER_BATCH: Final = 50
 _RETRY_S: Final = 0.2
 
 
@@ -21,11 +20,13 @@ class Living(Background):
 
     Args:
         topics: of the job.
+        records_per_batch: most records a batch. With as many as there are members, all those of a partition are heard
+            at once, so that none of them is late where the broker is.
     """
 
-    def __init__(self, topics: Topics, who: RawMembers) -> None:
+    def __init__(self, topics: Topics, who: RawMembers, records_per_batch: int = 50) -> None:
         super().__init__()
-        self._topics, self._who = topics, who
+        self._topics, self._who, self._records_per_batch = topics, who, records_per_batch
 
     def _run(self) -> None:
         first = 0
@@ -46,7 +47,7 @@ class Living(Background):
             self._topics.bootstrap,
             self._topics.names["heartbeats"],
             self._who,
-            records_per_batch=_RECORDS_PER_BATCH,
+            records_per_batch=self._records_per_batch,
             properties=self._topics.properties,
             first=first,
         )
