@@ -29,6 +29,13 @@ def kept(kind: type) -> int:
     return sum(type(each) is kind for each in gc.get_objects())
 
 
+def text_kept(text: str) -> int:
+    """Count the strings that objects hold and that contain a text."""
+    gc.collect()
+    held = {id(each): each for held in gc.get_objects() for each in gc.get_referents(held) if type(each) is str}
+    return sum(text in each for each in held.values())
+
+
 def test_members_that_are_out_for_long_are_forgotten() -> None:
     """Of 500 members that a group loses in 500 weeks, a week's are in memory, and no event of the others."""
     members, events = kept(LoggedMember), kept(ExplainedEvent)
@@ -38,6 +45,7 @@ def test_members_that_are_out_for_long_are_forgotten() -> None:
         list(history.add(rebalanced(number, number * WEEK_MS + 10)))
     assert 1 <= kept(LoggedMember) - members <= 3
     assert 1 <= kept(ExplainedEvent) - events <= 5
+    assert 1 <= text_kept("-9c0f6a3e-1f7b-4c4e-9a55-0000000001") <= 10  # ids of the last 244 members; not its place
 
 
 def test_members_that_were_out_lately_are_known() -> None:

@@ -76,13 +76,12 @@ def test_a_return_is_found_in_either_order(arrival_first: bool) -> None:  # noqa
 
 
 def test_what_waits_for_its_counterpart_is_bounded_over_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many groups there are: of arrivals and of the expired so many are looked for, and the oldest go."""
-    monkeypatch.setattr(group_index, "ARRIVALS_MAX", 10)
+    """However many groups there are: as many arrivals as rows and so many of the expired wait, and the oldest go."""
     monkeypatch.setattr(group_index, "OPEN_MAX", 10)
     gone = [expired(f"g{i}", "m", T0 + i) for i in range(30)]
     back = [joined(f"g{i}", "m") for i in range(30)]
     for rows in ((gone, back), (back, gone)):
-        picture = Picture()
+        picture = Picture(triggers_max=10)
         for some in rows:
             picture.apply(topic_rows(*some), now_ms=T0)
         assert [row.group_id for row in picture.window.rows if row.returned_ms] == [f"g{i}" for i in range(20, 30)]

@@ -25,10 +25,11 @@ def test_many_lines_at_once_are_explained_in_parts(tmp_path: Path) -> None:
         live = LiveEvents(history, watched.files, logs=1, storm=StormRule(), after=0, clock=clock)
         lines = (f"{HEAD}Member m-{each} in group g has failed, removing it from the group" for each in range(REMOVALS))
         log.write_text("".join(f"{line}{LOGGER}\n" for line in lines))
-        for _ in range(2):
+        for _ in range(5):
             read = watched.read()
             live.add(read.facts, read.newest)
             clock.now_s += 1
+        assert not watched.behind()
         sizes, explained = [], []
         for part in live.ready():
             sizes.append(len(part))

@@ -90,7 +90,7 @@ class GroupEntry:
         """The newest other lines of a broker's log."""
         self.judge: Callable[[], list[str]] | None = None
         """Returns the verdict of a broker's log; `None` if no log feeds it."""
-        self.logged_troubles: list[Any] | None = None
+        self.logged_troubles: Sequence[Any] | None = None
         """What was wrong with it at any time of a broker's log; `None` if no log feeds it."""
         self.of_consumers = False
         """Whether it appears only in consumers' own logs: no line of a coordinator, and no engine."""

@@ -15,7 +15,7 @@ from heartwheel.wire.status import ListedGroup, RebalancingGroup, StatusRow
 from heartwheel.wire.verdict_rows import TriggerRow
 
 ARRIVALS_MAX: Final = 20_000
-"""Most arrivals that are remembered without being a return: two topics have no common order."""
+"""Most arrivals that are remembered without being a return, and no more than rows: two topics have no common order."""
 
 OPEN_MAX: Final = 20_000
 """Most expirations whose return is waited for."""
@@ -45,7 +45,7 @@ class GroupIndex:
         self._lines: deque[tuple[int, GroupEntry]] = deque()
         self._open = Unpaired[Expiration](OPEN_MAX)
         """Expirations whose member has not come back, the newest of all groups."""
-        self._arrivals = Unpaired[Arrival](ARRIVALS_MAX)
+        self._arrivals = Unpaired[Arrival](min(ARRIVALS_MAX, triggers_max))  # with its names one takes a kilobyte
         self._rebalancing: dict[int, set[str]] = {}
         """The groups of each shard whose rebalance a status row names, or has yet to name."""
         self._status_ms: dict[int, int] = {}

@@ -74,6 +74,6 @@ class Ticks:
         tick = self._ticks.get(start_ms)
         if tick is None:
             tick = self._ticks[start_ms] = WheelStep()
-            while len(self._ticks) > self._ticks_max:
-                self._ticks.popitem(last=False)
+            while len(self._ticks) > self._ticks_max or next(iter(self._ticks)) < start_ms - _WINDOW_MS_MAX:
+                self._ticks.popitem(last=False)  # of a log, the steps with something in them may be days apart
         return tick

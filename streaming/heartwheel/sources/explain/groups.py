@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -169,24 +170,24 @@ class WatchedGroup:
         _put_last(self._members, member_id, member, MEMBERS_MAX)
         return member
 
-    def note_gone(self, member: LoggedMember, event: ExplainedEvent) -> None:
-        """Remember a departure by the member's lasting name, for its return under a new id; forget what is long ago."""
-        self._forget(event.time_ms)
-        if event.kind in {Happened.PENDING_EXPIRED, Happened.REPLACED} or member.name == member.member_id:
-            return
-        departures = self._departures.pop(member.name, [])
-        departures.append(event)
-        _put_last(self._departures, member.name, departures, _DEPARTURES_MAX)
+    def note_gone(self, member: LoggedMember, event: ExplainedEvent) -> list[str]:
+        """Remember a departure by the member's lasting name, for its return under a new id.
 
-    def _forget(self, now_ms: int) -> None:
-        """Forget members that have been out for long, and departures from which no new member returns any more.
-
-        It ends at the member that is out now, which is the last one.
+        Returns:
+            The ids of members that are forgotten, as they are out for long.
         """
+        while self._departures and event.time_ms - next(iter(self._departures.values()))[-1].time_ms > _RETURN_MS:
+            _drop_first(self._departures)  # no new member returns from it any more
+        if event.kind not in {Happened.PENDING_EXPIRED, Happened.REPLACED} and member.name != member.member_id:
+            departures = self._departures.pop(member.name, [])
+            departures.append(event)
+            _put_last(self._departures, member.name, departures, _DEPARTURES_MAX)
+        return list(self._long_gone(event.time_ms))
+
+    def _long_gone(self, now_ms: int) -> Iterator[str]:
+        """Forget members that have been out for long, and yield their ids; it ends at the one that is out now."""
         while (out := next(iter(self._members.values())).out) is not None and now_ms - out.time_ms > _GONE_MS:
-            _drop_first(self._members)
-        while self._departures and now_ms - next(iter(self._departures.values()))[-1].time_ms > _RETURN_MS:
-            _drop_first(self._departures)
+            yield _drop_first(self._members)
 
     def count_out(self, name: str) -> int:
         """Count that a member was out by a timeout, by its lasting name; return how often so far."""
@@ -215,8 +216,10 @@ def _put_last(things: dict[str, T], name: str, thing: T, kept_max: int) -> None:
         _drop_first(things)
 
 
-def _drop_first(things: dict[str, T]) -> None:
-    del things[next(iter(things))]
+def _drop_first(things: dict[str, T]) -> str:
+    first = next(iter(things))
+    del things[first]
+    return first
 
 
 class Groups:
@@ -244,6 +247,10 @@ class Groups:
             self._places.move_to_end(member_id)
             if len(self._places) > PLACES_MAX:
                 self._places.popitem(last=False)
+
+    def forget(self, member_id: str) -> None:
+        """Forget a member's group."""
+        self._places.pop(member_id, None)
 
     def where(self, member_id: str) -> str:
         """Return the group id of a member; empty if it is not known."""

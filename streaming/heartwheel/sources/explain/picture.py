@@ -56,7 +56,7 @@ def show_summary(picture: Picture, summary: LogSummary, scanned: Scanned) -> Non
         for group in groups:
             entry = picture.groups.entries.get(group.group_id)
             if entry is not None:
-                entry.judge, entry.logged_troubles = partial(_verdict, group, summary), list(_troubles(group))
+                entry.judge, entry.logged_troubles = partial(_verdict, group, summary), tuple(_troubles(group))
                 entry.of_consumers = not group.from_coordinator
 
 

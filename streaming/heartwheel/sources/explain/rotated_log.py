@@ -15,7 +15,7 @@ import msgspec
 
 from heartwheel.base.errors import HeartwheelError
 
-READ_BYTES: Final = 1 << 20
+READ_BYTES: Final = 1 << 18
 """Most bytes that one read takes: what is made of them is in memory at once, up to thirty times as large."""
 
 LINE_BYTES_MAX: Final = 64 << 20

@@ -108,12 +108,14 @@ class FollowedLog:
             group.roster.went(member.member_id)
         if causes:
             group.unsettled.append(event)
-            cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"
-            group.causes.append((fact.time_ms, cause, member.member_id))
-            del group.causes[:-_CAUSES_MAX]
+            if group.group_type != "classic":
+                cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"
+                group.causes.append((fact.time_ms, cause, member.member_id))
+                del group.causes[:-_CAUSES_MAX]
             if group.open is not None:
                 group.open.left.append((fact.time_ms, member.member_id))
-        group.note_gone(member, event)
+        for forgotten in group.note_gone(member, event):
+            self.groups.forget(forgotten)
         self.note(event)
         return event
 
