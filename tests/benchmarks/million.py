@@ -45,6 +45,7 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--members", type=int, default=1_000_000)
+    parser.add_argument("--groups", type=int, help="left out, one for a thousand members, at least a thousand")
     parser.add_argument("--every", type=float, default=3.0, help="seconds between two heartbeats of a member")
     parser.add_argument("--seconds", type=int, default=600, help="how long it is measured")
     parser.add_argument("--dying", type=int, default=1_000, help="members that fall silent meanwhile")
@@ -79,8 +80,15 @@ def measure(session: Session, chosen: Any) -> dict[str, Any]:
     """Run the job live."""
     run = new_run()
     session_ms = max(SESSION_MS, round(3000 * chosen.every))
-    living = RawMembers(members=chosen.members, generation_id=1, session_timeout_ms=session_ms)
-    dying = RawMembers(members=chosen.dying, first=chosen.members, generation_id=1, session_timeout_ms=DYING_SESSION_MS)
+    living = RawMembers(
+        members=chosen.members,
+        groups=chosen.groups or max(1000, chosen.members // 1000),
+        generation_id=1,
+        session_timeout_ms=session_ms,
+    )
+    dying = msgspec.structs.replace(
+        living, members=chosen.dying, first=chosen.members, session_timeout_ms=DYING_SESSION_MS
+    )
     report: dict[str, Any] = {}
     with (
         session.topics(shards=chosen.shards, runs=(run,), kept_ms=KEPT_MS) as config,

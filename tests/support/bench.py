@@ -21,6 +21,7 @@ from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.job import start_query
 from heartwheel.engine.runtime.driver.session import session_conf, start_session
+from heartwheel.engine.shard.block_files import FOLDER
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.client import admin_client
@@ -258,8 +259,8 @@ def resident_mib() -> dict[str, int]:
 
 
 def state_bytes(checkpoint: str) -> tuple[int, int]:
-    """Return the bytes of a checkpoint's whole state, and of what its last batch wrote, by the state store's files."""
-    whole = last = 0
+    """Return the bytes of a checkpoint's whole state, and of what its last batch wrote into the state store."""
+    whole, last = sum(file.stat().st_size for file in Path(checkpoint, FOLDER).glob("*/*")), 0
     for store in Path(checkpoint, "state").glob("*/*"):
         files = {file.name: file.stat().st_size for file in store.iterdir() if file.suffix in {".delta", ".snapshot"}}
         deltas = sorted((int(name.partition(".")[0]), size) for name, size in files.items() if name.endswith(".delta"))
