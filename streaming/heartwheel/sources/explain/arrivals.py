@@ -47,7 +47,7 @@ class LoggedArrivals:
     def _joined(self, fact: Fact, group: WatchedGroup) -> None:
         if fact.protocol and fact.protocol != "classic":
             group.group_type = fact.protocol
-            group.causes.append((fact.time_ms, "member_joined", fact.member_id))
+            group.add_cause(fact.time_ms, "member_joined", fact.member_id)
         member = group.member(fact.member_id)
         member.group_instance_id = fact.group_instance_id or member.group_instance_id
         self.note_join(fact, group, fact.member_id)

@@ -26,6 +26,10 @@ _RETURN_MS: Final = 3_600_000
 _GONE_MS: Final = 7 * 86_400_000
 """How long a member that is out is remembered if others of its group go after it, ms of the log's time."""
 
+_CAUSED_WITHIN_MS: Final = 2_000
+"""How long before an epoch the changes are that led to it, at most, ms."""
+
+_CAUSES_MAX: Final = 100
 _DEPARTURES_MAX: Final = 500
 _UUID: Final = re.compile(r"^(?P<name>.+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 
@@ -117,12 +121,12 @@ class WatchedGroup:
     """A group, as far as the log was read; ten thousand of them are small."""
 
     __slots__ = (
+        "_causes",
         "_departures",
         "_members",
         "_outs",
         "broker_id",
         "bumped",
-        "causes",
         "emptied",
         "generation",
         "group_id",
@@ -150,8 +154,8 @@ class WatchedGroup:
         self.emptied: ExplainedEvent | None = None
         self.unconfirmed: Fact | None = None
         """A join or return in a streams group that may still be refused."""
-        self.causes: list[tuple[int, str, str]] = []
-        """Changes to members of a group with epochs since its last epoch."""
+        self._causes: list[tuple[int, str, str]] = []
+        """The latest changes to members since the last epoch: when, why and who."""
         self.unsettled: list[ExplainedEvent] = []
         """Departures whose rebalance is not complete."""
         self.starts: list[tuple[int, str, list[str]]] = []
@@ -188,6 +192,18 @@ class WatchedGroup:
         """Forget members that have been out for long, and yield their ids; it ends at the one that is out now."""
         while (out := next(iter(self._members.values())).out) is not None and now_ms - out.time_ms > _GONE_MS:
             yield _drop_first(self._members)
+
+    def add_cause(self, time_ms: int, cause: str, member_id: str) -> None:
+        """Note a change to a member, which may lead to an epoch."""
+        self._causes = [*self._recent_causes(time_ms)[1 - _CAUSES_MAX :], (time_ms, cause, member_id)]
+
+    def take_causes(self, time_ms: int) -> list[tuple[int, str, str]]:
+        """Return the changes that led to an epoch, and forget them."""
+        causes, self._causes = self._recent_causes(time_ms), []
+        return causes
+
+    def _recent_causes(self, time_ms: int) -> list[tuple[int, str, str]]:
+        return [each for each in self._causes if time_ms - each[0] <= _CAUSED_WITHIN_MS]
 
     def count_out(self, name: str) -> int:
         """Count that a member was out by a timeout, by its lasting name; return how often so far."""
@@ -248,9 +264,10 @@ class Groups:
             if len(self._places) > PLACES_MAX:
                 self._places.popitem(last=False)
 
-    def forget(self, member_id: str) -> None:
-        """Forget a member's group."""
-        self._places.pop(member_id, None)
+    def forget(self, member_id: str, group: WatchedGroup) -> None:
+        """Forget a member's group, unless it is another one by now."""
+        if self._places.get(member_id) == group.group_id:
+            del self._places[member_id]
 
     def where(self, member_id: str) -> str:
         """Return the group id of a member; empty if it is not known."""

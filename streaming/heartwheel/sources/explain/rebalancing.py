@@ -18,7 +18,6 @@ LONG_MS: Final = 10_000
 """How long a rebalance has to run before a follower sees it as running, ms."""
 
 _AT_ONCE_MS: Final = 150
-_CAUSED_WITHIN_MS: Final = 2_000
 _STARTS_MAX: Final = 1_000
 _STORM_OF_EPOCHS: Final = 10
 
@@ -107,8 +106,7 @@ class LoggedRebalances:
         self._arrivals.confirm(fact)
         group = self._watch.group(fact)
         group.group_type = fact.protocol or (group.group_type if group.group_type != "classic" else "consumer")
-        causes = [each for each in group.causes if fact.time_ms - each[0] <= _CAUSED_WITHIN_MS]
-        group.causes = []
+        causes = group.take_causes(fact.time_ms)
         cause = causes[-1][1] if causes else "metadata_changed"
         members = list(dict.fromkeys(member_id for _, _, member_id in causes))
         event = self._watch.event(fact, group, Happened.REBALANCE, cause)

@@ -12,7 +12,6 @@ from heartwheel.sources.explain.groups import Groups, LoggedMember, WatchedGroup
 from heartwheel.wire.explained import KICKS, REASON_OF, Evidence, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
 
-_CAUSES_MAX: Final = 100
 _UNNAMED_MAX: Final = 10_000
 
 
@@ -108,14 +107,12 @@ class FollowedLog:
             group.roster.went(member.member_id)
         if causes:
             group.unsettled.append(event)
-            if group.group_type != "classic":
-                cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"
-                group.causes.append((fact.time_ms, cause, member.member_id))
-                del group.causes[:-_CAUSES_MAX]
+            cause = "member_left" if kind in {Happened.LEFT, Happened.POLL_TIMEOUT} else "member_expired"
+            group.add_cause(fact.time_ms, cause, member.member_id)
             if group.open is not None:
                 group.open.left.append((fact.time_ms, member.member_id))
         for forgotten in group.note_gone(member, event):
-            self.groups.forget(forgotten)
+            self.groups.forget(forgotten, group)
         self.note(event)
         return event
 
