@@ -178,9 +178,25 @@ def test_wrong_configuration_is_exit_code_2(capsys: pytest.CaptureFixture[str]) 
     assert "Traceback" not in err
 
 
-def test_an_interrupt_within_a_callback_is_not_lost() -> None:
-    """Python ignores a Ctrl-C that comes while an object is thrown away; the command ends by it all the same."""
-    program = """
+@pytest.mark.parametrize("slow_s", [0, 0.5])
+def test_an_interrupt_within_a_callback_is_not_lost(slow_s: float) -> None:
+    """Python ignores a Ctrl-C that comes while an object is thrown away; the command ends by it all the same.
+
+    A busy machine may run another thread for long while the main thread starts it.
+    """
+    program = f"""
+import threading, time
+start = threading.Thread.start
+
+def start_slowly(thread):
+    start(thread)
+    until_s = time.monotonic() + {slow_s}
+    while time.monotonic() < until_s:
+        pass
+
+threading.Thread.start = start_slowly
+"""
+    program += """
 import os, signal, time
 from heartwheel.front.cli import app
 

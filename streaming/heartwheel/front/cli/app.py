@@ -10,6 +10,7 @@ import sys
 import threading
 import traceback
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Final, cast
 
 import typer
@@ -19,6 +20,8 @@ from heartwheel.base.plain import plain_lines
 from heartwheel.front.cli.commands import LazyGroup
 
 _CommandLineError: Final = cast("type[Exception]", typer.BadParameter.__mro__[2])
+
+_AGAIN_S: Final = 0.05
 
 EXIT_FAILED: Final = 1
 """Exit code if something failed or was found to be bad."""
@@ -89,15 +92,30 @@ def main() -> None:
 
 
 def _interrupt_again(ignored: sys.UnraisableHookArgs) -> None:
-    """Repeat a Ctrl-C that came within a callback, where Python ignores what is raised.
+    """Repeat a Ctrl-C that came within a callback, where Python ignores what is raised, until it was raised elsewhere.
 
-    A moment later, as Python ignores what is raised here, too.
+    Python ignores what is raised here, too, and a wait that begins as the signal comes is not ended by it.
     """
-    if isinstance(ignored.exc_value, KeyboardInterrupt):
-        main_thread = cast("int", threading.main_thread().ident)
-        threading.Timer(0.1, signal.pthread_kill, (main_thread, signal.SIGINT)).start()
-    else:
+    if not isinstance(ignored.exc_value, KeyboardInterrupt):
         sys.__unraisablehook__(ignored)
+        return
+    from heartwheel.base.worker import Worker
+
+    raised, main_thread = threading.Event(), cast("int", threading.main_thread().ident)
+
+    def interrupt(_number: int, frame: FrameType | None) -> None:
+        if any(each.f_code is _interrupt_again.__code__ for each, _ in traceback.walk_stack(frame)):
+            return
+        signal.signal(signal.SIGINT, before)
+        raised.set()
+        raise KeyboardInterrupt
+
+    def repeat() -> None:
+        while not raised.wait(_AGAIN_S):
+            signal.pthread_kill(main_thread, signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, interrupt)
+    Worker(repeat, "heartwheel-interrupt").start()
 
 
 def _open_closed_streams() -> None:
