@@ -156,7 +156,7 @@ def test_the_words_say_what_when_and_where(tmp_path: Path) -> None:
         f"Possible, only the time agrees: 12.0 s before: orders v42 ({tmp_path / 'deploys.csv'}:1).",
     ]
     known, ended_by_itself, possible = events
-    assert known.explanation[1:] == [said[0], known.advice]
+    assert known.explanation[1:] == (said[0], known.advice)
     assert "memory limit" in known.advice
     assert "its own log" in ended_by_itself.advice
     assert "session.timeout.ms" in possible.advice

@@ -34,7 +34,8 @@ OPEN = lines_of((0, stable(1)), (2, BEGUN), (5, stable(9, "other")))
 def test_a_rebalance_that_still_runs_is_an_event() -> None:
     """Its time is the log's end; one that was done, or whose group was unloaded, is not."""
     event = explained(OPEN)[-1]
-    assert (event.kind, event.group_id, event.time_ms, event.caused_by) == ("rebalancing", "g", START_MS + 5_000, [NEW])
+    assert (event.kind, event.group_id, event.caused_by) == ("rebalancing", "g", (NEW,))
+    assert event.time_ms == START_MS + 5_000
     assert (event.started_ms, event.duration_ms, event.generation_id) == (START_MS + 2_000, 3_000, 1)
     done = lines_of((0, BEGUN), (2, stable(2)))
     assert [each.kind for each in explained(done)] == ["rebalance"]

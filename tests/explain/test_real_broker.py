@@ -135,7 +135,7 @@ def test_it_says_who_was_waited_for_and_who_came_back(scene: Scene) -> None:
     deaf = next(each for each in scene.done if each.kind is Happened.REMOVED_AT_REBALANCE)
     blocked = [event for event in scene.events if event.blocked_by]
     assert [(event.kind, event.group_id, event.blocked_by) for event in blocked] == [
-        (Happened.REBALANCE, "search", [deaf.member_id])
+        (Happened.REBALANCE, "search", (deaf.member_id,))
     ]
     assert (blocked[0].duration_ms or 0) >= 2_300
     (paused,) = [event for event in scene.events if event.group_id == "video" and event.kind is Happened.EXPIRED]

@@ -36,12 +36,11 @@ def test_a_leave_without_a_reason_may_be_a_poll_timeout(line: str) -> None:
     """Clients before Kafka 3.2 do not say which of the two it was, and brokers before it do not write it."""
     (event,) = explained(lines_of((0, line)))
     assert what(event) == "left by itself, no reason given (closed, or a poll timeout)"
-    assert event.explanation == [
-        (
-            "It left by itself and gave no reason. Clients before Kafka 3.2 give none, whether they are closed or were "
-            "over max.poll.interval.ms."
-        )
-    ]
+    (sentence,) = event.explanation
+    assert sentence == (
+        "It left by itself and gave no reason. Clients before Kafka 3.2 give none, whether they are closed or were "
+        "over max.poll.interval.ms."
+    )
     sums = LogSummary()
     for number in range(3):
         for each in explained(lines_of((number, line))):

@@ -34,9 +34,9 @@ def test_a_join_is_the_cause_of_its_rebalance(events: list[ExplainedEvent]) -> N
     """Each static member's join bumps the epoch; a refused join is no cause of a later bump."""
     rebalances = [event for event in events if event.kind == "rebalance"]
     assert _named(rebalances, "epoch", "reason", "caused_by", "member_count") == [
-        ("rebalance", 2, "member_joined", ["s1"], None),
-        ("rebalance", 3, "member_joined", ["s2"], None),
-        ("rebalance", 4, "metadata_changed", [], None),
+        ("rebalance", 2, "member_joined", ("s1",), None),
+        ("rebalance", 3, "member_joined", ("s2",), None),
+        ("rebalance", 4, "metadata_changed", (), None),
     ]
 
 

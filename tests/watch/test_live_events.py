@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from heartwheel.readers.live.lane_page import LaneFilter, LaneSource, lane_page
+from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.watched_logs import WatchedLogs
 from support.hostile_lines import HEAD, LOGGER
+from support.scripted_log import START_MS, lines_of, preparing, stable
 from support.stepping import Stepping
 
 REMOVALS = 2_500
@@ -37,6 +40,32 @@ def test_many_lines_at_once_are_explained_in_parts(tmp_path: Path) -> None:
         assert (sum(sizes), max(sizes)) == (REMOVALS, 1_000)
         assert explained == [0, 0, history.newest]
         assert [len(part) for part in live.ready()] == [0]
+
+
+def test_a_storm_grows_after_it_was_shown(tmp_path: Path) -> None:
+    """It is shown with its fifth rebalance, and counts those that follow."""
+    log, clock, lanes = tmp_path / "server.log", Stepping(), LaneStore()
+    log.touch()
+    with (
+        HistoryFile(tmp_path / "history.db", writes=True) as history,
+        WatchedLogs([str(log)], history, clock=clock) as watched,
+    ):
+        live = LiveEvents(history, watched.files, logs=1, storm=StormRule(), after=0, clock=clock)
+        counts = []
+        for first in (0, 5):
+            with log.open("a") as out:
+                for number in range(first, first + 5):
+                    begun = preparing(number, "removing member m-1 on LeaveGroup")
+                    out.write(lines_of((number * 10, begun), (number * 10 + 1, stable(number + 1))))
+            for _ in range(5):
+                read = watched.read()
+                live.add(read.facts, read.newest)
+                clock.now_s += 1
+            for event in (each for part in live.ready() for each in part):
+                lanes.add(event)
+            page = lane_page(LaneSource(lanes, follows=True), LaneFilter(), now_ms=START_MS + 3_600_000)
+            counts.append([storm.count for group in page.groups for storm in group.storms])
+        assert counts == [[5], [10]]
 
 
 def test_what_a_log_had_when_it_was_named_is_no_news(tmp_path: Path) -> None:

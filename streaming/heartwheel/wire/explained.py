@@ -67,7 +67,7 @@ BROKERS: Final = frozenset({Happened.BROKER_STARTED, Happened.BROKER_STOPPED})
 """Kinds that are about a broker instead of a group."""
 
 
-class Evidence(msgspec.Struct, frozen=True):
+class Evidence(msgspec.Struct, frozen=True, gc=False):
     """The place in a log that shows an event.
 
     Args:
@@ -79,7 +79,7 @@ class Evidence(msgspec.Struct, frozen=True):
     line: int
 
 
-class ExplainedCause(msgspec.Struct, frozen=True, kw_only=True):
+class ExplainedCause(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What may have caused a removal, from a file beside the brokers' logs.
 
     Args:
@@ -97,7 +97,7 @@ class ExplainedCause(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence
 
 
-class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True, gc=False):
     """One thing that happened in a group, as a broker's log shows it.
 
     Args:
@@ -157,8 +157,8 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     epoch: int | None = None
     started_ms: int | None = None
     duration_ms: int | None = None
-    blocked_by: list[str] = []
-    caused_by: list[str] = []
+    blocked_by: tuple[str, ...] = ()
+    caused_by: tuple[str, ...] = ()
     member_count: int | None = None
     session_timeout_ms: int | None = None
     rebalance_timeout_ms: int | None = None
@@ -170,7 +170,7 @@ class ExplainedEvent(msgspec.Struct, kw_only=True, omit_defaults=True):
     times_out: int | None = None
     broker_id: int | None = None
     moved_from: int | None = None
-    explanation: list[str] = []
-    causes: list[ExplainedCause] = []
+    explanation: tuple[str, ...] = ()
+    causes: tuple[ExplainedCause, ...] = ()
     advice: str = ""
     evidence: Evidence

@@ -88,8 +88,8 @@ class GroupEntry:
         """The expiration that took the last member of the group by its newest row; `None` if that member left."""
         self.lines: Sequence[LoggedLine] = _NO_ROWS
         """The newest other lines of a broker's log."""
-        self.judge: Callable[[], list[str]] | None = None
-        """Returns the verdict of a broker's log; `None` if no log feeds it."""
+        self.judge: Callable[[str], list[str]] | None = None
+        """Returns the verdict of a broker's log on a group; `None` if no log feeds it."""
         self.logged_troubles: Sequence[Any] | None = None
         """What was wrong with it at any time of a broker's log; `None` if no log feeds it."""
         self.of_consumers = False
@@ -100,7 +100,7 @@ class GroupEntry:
     @property
     def verdict(self) -> list[str]:
         """The verdict of a broker's log, in sentences; made when it is asked for, as ten thousand take 10 MB."""
-        return [] if self.judge is None else self.judge()
+        return [] if self.judge is None else self.judge(self.group_id)
 
     @property
     def members(self) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -19,6 +19,9 @@ from heartwheel.readers.metrics.groups import GroupLabels
 from heartwheel.readers.metrics.trouble_collector import TroubleCollector
 from heartwheel.readers.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
+
+_IDS_MAX: Final = 10_000
+"""How many verdicts are known again: only the begin of a rebalance comes twice, if it was shown while it ran."""
 
 
 class LogFigures(NamedTuple):
@@ -58,7 +61,7 @@ class LogMetrics:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
         self._registry = CollectorRegistry()
         groups_max = settings.metrics.groups_max
-        self._verdicts = VerdictCounters(self._registry, groups_max=groups_max, objective_ms=None)
+        self._verdicts = VerdictCounters(self._registry, groups_max=groups_max, objective_ms=None, ids_max=_IDS_MAX)
         self._storms = counter(about_logs.STORMS, self._registry)
         self._labels = GroupLabels(groups_max)
         self._registry.register(_LogCollector(figures))

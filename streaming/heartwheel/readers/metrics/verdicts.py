@@ -24,6 +24,7 @@ REBALANCE_BUCKETS_S: Final = (0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 
 """Upper bounds of the durations of join phases, seconds; Kafka's default for the longest is 300 s."""
 
 _IDS_MAX: Final = 50_000
+"""How many verdicts are certain to be known again: a job that was killed writes those of a batch once more."""
 
 
 def lateness_buckets(objective_ms: int) -> list[float]:
@@ -44,6 +45,7 @@ class VerdictCounters:
             not show how late they were known.
         canary_prefix: the prefix of the canary's group ids.
         since_ms: verdicts that were appended before are not counted, epoch ms.
+        ids_max: how many verdicts are certain to be known again.
     """
 
     def __init__(
@@ -54,10 +56,11 @@ class VerdictCounters:
         objective_ms: int | None,
         canary_prefix: str = CANARY_PREFIX,
         since_ms: int = 0,
+        ids_max: int = _IDS_MAX,
     ) -> None:
         self._canary_prefix, self._since_ms = canary_prefix, since_ms
         self._labels = GroupLabels(groups_max)
-        self._seen = Seen(_IDS_MAX)
+        self._seen = Seen(ids_max)
         self._expirations = counter(about_verdicts.EXPIRATIONS, registry, values=ENGINE_REASONS)
         self._group_expirations = counter(about_verdicts.GROUP_EXPIRATIONS, registry)
         self._lateness = (

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from heartwheel.base.phrases import length
 from heartwheel.sources.explain.broken_lines import end_of_line
 from heartwheel.sources.explain.client_texts import CONTEXT, NEEDLES, RDKAFKA, TEXT_CHARS_MAX, TEXTS, ClientSaid
-from heartwheel.sources.explain.explanation import advice_of, explain, leave_reason
+from heartwheel.sources.explain.explanation import explained, leave_reason
 from heartwheel.sources.explain.layouts import Layout
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.wire.explained import REASON_OF, Evidence, ExplainedEvent, Happened
@@ -98,8 +98,7 @@ class ClientLog:
         for line in self._kept:
             self._take(line, self._client(line.group_id or only, line.client_id))
         for event in sorted(self._events.values(), key=lambda each: each.time_ms):
-            event.explanation, event.advice = explain(event), advice_of(event)
-            yield event
+            yield explained(event)
 
     def _read(self, line: bytes, number: int) -> None:
         text = line.decode("utf-8", "replace")

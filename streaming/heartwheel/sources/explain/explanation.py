@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
+
 from heartwheel.base.phrases import length, setting
 from heartwheel.readers.live.why import advice
 from heartwheel.sources.explain.causes.words import advice_on
@@ -44,17 +46,26 @@ def leave_reason(words: str) -> str:
     return "closed" if _CLOSED.search(words) else "left"
 
 
-def explain(event: ExplainedEvent) -> list[str]:
-    """Return sentences that explain an event; none for one that needs no explanation."""
+def explained(event: ExplainedEvent) -> ExplainedEvent:
+    """Return a copy of an event with its sentences and its advice; a storm is the event itself, as it grows.
+
+    A group keeps the event for the lines that follow, and for longer than anybody needs its sentences.
+    """
+    done = event if event.kind is Happened.STORM else msgspec.structs.replace(event)
+    done.explanation, done.advice = _sentences(event), advice_of(event)
+    return done
+
+
+def _sentences(event: ExplainedEvent) -> tuple[str, ...]:
     tell = _TELL.get(event.kind)
     if tell is None:
-        return list(event.explanation)
+        return event.explanation
     what, *rest = [*tell(event), *_again(event), *_back(event)] or [""]
     known = advice_on(event.causes)
     if known:  # the likely causes, and what to do about them, are of no use to who knows the cause
         likely = advice(REASON_OF.get(event.kind, ""), event.group_type)
         rest = [known, *(sentence for sentence in rest if sentence not in likely)]
-    return list(filter(None, (what, *(cause.words for cause in event.causes), *rest)))
+    return tuple(filter(None, (what, *(cause.words for cause in event.causes), *rest)))
 
 
 def advice_of(event: ExplainedEvent) -> str:

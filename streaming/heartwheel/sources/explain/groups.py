@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -102,7 +102,7 @@ class OpenRebalance:
     blocked_by: list[str] = field(default_factory=list)
     left: list[tuple[int, str]] = field(default_factory=list)
 
-    def waited_for(self, done_ms: int, at_once_ms: int) -> list[str]:
+    def waited_for(self, done_ms: int, at_once_ms: int) -> tuple[str, ...]:
         """Return the members it waited for: those removed at its end, or that left just before it was complete.
 
         Args:
@@ -114,7 +114,7 @@ class OpenRebalance:
             for left_ms, member_id in self.left
             if done_ms - left_ms <= at_once_ms < left_ms - self.started_ms and member_id not in self.caused_by
         ]
-        return list(dict.fromkeys([*self.blocked_by, *last]))
+        return tuple(dict.fromkeys([*self.blocked_by, *last]))
 
 
 class WatchedGroup:
@@ -154,11 +154,11 @@ class WatchedGroup:
         self.emptied: ExplainedEvent | None = None
         self.unconfirmed: Fact | None = None
         """A join or return in a streams group that may still be refused."""
-        self._causes: list[tuple[int, str, str]] = []
+        self._causes: Sequence[tuple[int, str, str]] = ()
         """The latest changes to members since the last epoch: when, why and who."""
         self.unsettled: list[ExplainedEvent] = []
         """Departures whose rebalance is not complete."""
-        self.starts: list[tuple[int, str, list[str]]] = []
+        self.starts: list[tuple[int, str, tuple[str, ...]]] = []
         self.storm: ExplainedEvent | None = None
         # Of these the one that was changed last is the last. They are too short for an `OrderedDict` to pay.
         self._outs: dict[str, int] = {}
@@ -197,9 +197,9 @@ class WatchedGroup:
         """Note a change to a member, which may lead to an epoch."""
         self._causes = [*self._recent_causes(time_ms)[1 - _CAUSES_MAX :], (time_ms, cause, member_id)]
 
-    def take_causes(self, time_ms: int) -> list[tuple[int, str, str]]:
+    def take_causes(self, time_ms: int) -> Sequence[tuple[int, str, str]]:
         """Return the changes that led to an epoch, and forget them."""
-        causes, self._causes = self._recent_causes(time_ms), []
+        causes, self._causes = self._recent_causes(time_ms), ()
         return causes
 
     def _recent_causes(self, time_ms: int) -> list[tuple[int, str, str]]:

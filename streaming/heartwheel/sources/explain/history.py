@@ -15,7 +15,7 @@ from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.arrivals import LoggedArrivals
 from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.departures import LoggedDepartures
-from heartwheel.sources.explain.explanation import advice_of, explain
+from heartwheel.sources.explain.explanation import explained
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.moves import Moves
 from heartwheel.sources.explain.rebalancing import LoggedRebalances
@@ -125,6 +125,5 @@ class History:
         self._watch.waiting.clear()
 
     def _done(self, event: ExplainedEvent) -> ExplainedEvent:
-        event.causes = self._causes.of(event) if self._causes is not None else []
-        event.explanation, event.advice = explain(event), advice_of(event)
-        return event
+        event.causes = self._causes.of(event) if self._causes is not None else ()
+        return explained(event)

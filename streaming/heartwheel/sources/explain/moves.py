@@ -41,7 +41,7 @@ class Moves:
         event.member_count = fact.size
         if unloaded is not None and unloaded.broker_id == before:
             event.started_ms, event.duration_ms = unloaded.time_ms, max(0, fact.time_ms - unloaded.time_ms)
-        event.explanation = ["Every member has a whole new session since then, so a death shows later than it would."]
+        event.explanation = ("Every member has a whole new session since then, so a death shows later than it would.",)
         self._watch.note(event)
 
     def _is_starting(self, fact: Fact) -> bool:

@@ -50,18 +50,20 @@ def show_summary(picture: Picture, summary: LogSummary, scanned: Scanned) -> Non
 
     The summary is asked for verdicts later: add to it under the lock of the picture alone.
     """
-    groups = summary.groups()
+    groups, judge = summary.groups(), partial(_verdict, summary)
     with picture.lock:
         picture.log_report = _report(summary, groups, scanned)
         for group in groups:
             entry = picture.groups.entries.get(group.group_id)
             if entry is not None:
-                entry.judge, entry.logged_troubles = partial(_verdict, group, summary), tuple(_troubles(group))
+                entry.judge, entry.logged_troubles = judge, tuple(_troubles(group))
                 entry.of_consumers = not group.from_coordinator
 
 
-def _verdict(group: GroupSummary, summary: LogSummary) -> list[str]:
-    known_ms = summary.known_from_ms
+def _verdict(summary: LogSummary, group_id: str) -> list[str]:
+    group, known_ms = summary.group(group_id), summary.known_from_ms
+    if group is None:
+        return []
     note = [] if known_ms is None else [f"Lines before {moment(known_ms)} count for none of that."]
     return verdict_of(group, follows=summary.follows) + note
 

@@ -81,11 +81,11 @@ class LoggedRebalances:
         event.generation_id, event.member_count = fact.number, 0 if kind is Happened.GROUP_EMPTY else fact.size
         if open_ is not None:
             event.started_ms, event.duration_ms = open_.started_ms, max(0, fact.time_ms - open_.started_ms)
-            event.reason_text, event.caused_by = open_.words, list(open_.caused_by)
+            event.reason_text, event.caused_by = open_.words, tuple(open_.caused_by)
             if kind is Happened.REBALANCE:
                 event.blocked_by = open_.waited_for(fact.time_ms, 1_000 if fact.coarse else _AT_ONCE_MS)
         else:
-            event.explanation = ["It began before the log, so how long it took is not known."]
+            event.explanation = ("It began before the log, so how long it took is not known.",)
         for out in group.unsettled:
             out.rebalance_generation, out.rebalance_ms = fact.number, event.duration_ms
         group.unsettled.clear()
@@ -110,7 +110,7 @@ class LoggedRebalances:
         cause = causes[-1][1] if causes else "metadata_changed"
         members = list(dict.fromkeys(member_id for _, _, member_id in causes))
         event = self._watch.event(fact, group, Happened.REBALANCE, cause)
-        event.epoch, event.started_ms, event.caused_by = fact.number, fact.time_ms, members
+        event.epoch, event.started_ms, event.caused_by = fact.number, fact.time_ms, tuple(members)
         if fact.number == 1:
             group.roster.begun()
         event.member_count = group.roster.size
@@ -159,13 +159,13 @@ class LoggedRebalances:
         event.time_ms, event.started_ms = until_ms, open_.started_ms
         event.duration_ms = max(0, until_ms - open_.started_ms)
         event.generation_id, event.reason_text = open_.old_generation, open_.words
-        event.caused_by = list(open_.caused_by)
+        event.caused_by = tuple(open_.caused_by)
         return event
 
     def _note_start(self, fact: Fact, group: WatchedGroup, cause: str, members: list[str]) -> None:
         """Count a rebalance that begins, and check whether the group is in a storm."""
         starts = group.starts
-        starts.append((fact.time_ms, cause, members))
+        starts.append((fact.time_ms, cause, tuple(members)))
         del starts[:-_STARTS_MAX]
         while starts and starts[0][0] <= fact.time_ms - self._storm.window_ms:
             del starts[0]
@@ -182,9 +182,9 @@ class LoggedRebalances:
             first_ms, first_cause, first_members = starts[0]
             storm = self._watch.event(fact, group, Happened.STORM, first_cause)
             storm.started_ms, storm.duration_ms = first_ms, fact.time_ms - first_ms
-            storm.caused_by, storm.member_count = list(first_members), len(starts)
+            storm.caused_by, storm.member_count = first_members, len(starts)
             group.storm = storm
             self._watch.note(storm)
         if group.storm is not None:
             storm = group.storm
-            storm.explanation = [f"{count(storm.member_count or 0, 'rebalance')} in {length(storm.duration_ms or 0)}."]
+            storm.explanation = (f"{count(storm.member_count or 0, 'rebalance')} in {length(storm.duration_ms or 0)}.",)

@@ -94,19 +94,19 @@ def _begun(event: ExplainedEvent, started_ms: int) -> TriggerRow:
         leader=None,
         removed=(),
         removed_count=0,
-        joined=tuple(joined),
+        joined=joined,
         joined_count=len(joined),
         duration_ms=None,
     )
 
 
-def _joined(event: ExplainedEvent) -> list[str]:
-    return event.caused_by if event.reason in {"member_joined", "static_member_updated"} else []
+def _joined(event: ExplainedEvent) -> tuple[str, ...]:
+    return event.caused_by if event.reason in {"member_joined", "static_member_updated"} else ()
 
 
 def _ended(event: ExplainedEvent) -> LoggedTrigger:
     of_epoch = event.group_type in EPOCH_KINDS
-    joined = _joined(event) if of_epoch else []
+    joined = _joined(event) if of_epoch else ()
     removed = event.caused_by if of_epoch and not joined else event.blocked_by
     kind = "group_empty" if event.kind is Happened.GROUP_EMPTY else "rebalance_completed"
     return LoggedTrigger(
@@ -122,9 +122,9 @@ def _ended(event: ExplainedEvent) -> LoggedTrigger:
         awaiting_count=0,
         leader="" if event.group_type == "classic" else None,
         member_count=event.member_count,
-        removed=tuple(removed),
+        removed=removed,
         removed_count=len(removed),
-        joined=tuple(joined),
+        joined=joined,
         joined_count=len(joined),
         duration_ms=event.duration_ms,
         detected_ms=event.time_ms,

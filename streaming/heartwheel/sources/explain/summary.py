@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
 import msgspec
@@ -19,10 +18,12 @@ OUR_WORDS: Final = frozenset({"closed", "unsubscribed", REPLACED, UNSAID})
 """Reasons of leaves that are our words, not a client's."""
 
 _NAMES_MAX: Final = 1_000
+_NOTHING: Final[dict[str, int]] = {}
+"""What groups have counted of which they counted nothing: ten thousand groups have thirty thousand of these."""
 _GOES: Final = (REASON_OF.keys() | {Happened.LEFT}) - {Happened.PENDING_EXPIRED}
 
 
-class Enough(msgspec.Struct, kw_only=True):
+class Enough(msgspec.Struct, kw_only=True, gc=False):
     """How long a timeout would have had to be for the members that it removed, as far as the log shows.
 
     Args:
@@ -39,7 +40,7 @@ class Enough(msgspec.Struct, kw_only=True):
     needed_ms: int | None = None
 
 
-class GroupSummary(msgspec.Struct, kw_only=True):
+class GroupSummary(msgspec.Struct, kw_only=True, gc=False):
     """The summary of one group.
 
     Args:
@@ -74,19 +75,19 @@ class GroupSummary(msgspec.Struct, kw_only=True):
     last_out: str = ""
     rebalancing_since_ms: int | None = None
     rebalancing: str = ""
-    kicks: dict[str, int] = msgspec.field(default_factory=dict)
+    kicks: dict[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
     out_from_ms: int | None = None
     out_to_ms: int | None = None
     enough: dict[str, Enough] = msgspec.field(default_factory=dict)
     leaves: int = 0
-    leave_reasons: dict[str, int] = msgspec.field(default_factory=dict)
+    leave_reasons: dict[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
     rebalances: int = 0
     unmeasured: int = 0
     rebalancing_ms: int | None = 0
     longest_ms: int | None = 0
-    causes: dict[str, int] = msgspec.field(default_factory=dict)
-    blocked: dict[str, int] = msgspec.field(default_factory=dict)
-    worst: dict[str, int] = msgspec.field(default_factory=dict)
+    causes: dict[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
+    blocked: dict[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
+    worst: dict[str, int] = msgspec.field(default_factory=lambda: _NOTHING)
     storms: int = 0
     storm_ms: int | None = None
     moves: int = 0
@@ -128,7 +129,7 @@ class LogSummary:
     def __init__(self, *, whole: bool = True, follows: bool = False) -> None:
         self._whole, self.follows = whole, follows
         self.known_from_ms: int | None = None
-        self._groups: OrderedDict[str, GroupSummary] = OrderedDict()
+        self._groups: dict[str, GroupSummary] = {}
         self.brokers: list[ExplainedEvent] = []
         """Starts and stops of brokers, the newest."""
         self._together = Together(self.brokers)
@@ -143,14 +144,14 @@ class LogSummary:
         if group is None:
             group = self._groups[event.group_id] = GroupSummary(group_id=event.group_id, whole=self._whole)
             if len(self._groups) > GROUPS_MAX:
-                self._groups.popitem(last=False)
+                del self._groups[next(iter(self._groups))]
         group.group_type = event.group_type or group.group_type
         group.from_coordinator |= event.broker_id is not None or event.moved_from is not None
         _note_last(group, event)
         match event.kind:
             case Happened.LEFT | Happened.TEMPORARILY_LEFT | Happened.REPLACED:
                 group.leaves += 1
-                _count(group.leave_reasons, leave_words(event))
+                group.leave_reasons = _counted(group.leave_reasons, leave_words(event))
             case Happened.REBALANCE | Happened.GROUP_EMPTY:
                 _add_rebalance(group, event)
             case Happened.REBALANCING:
@@ -176,6 +177,10 @@ class LogSummary:
                 each.group_id,
             ),
         )
+
+    def group(self, group_id: str) -> GroupSummary | None:
+        """Return one group; `None` if it is not known, or not any more."""
+        return self._groups.get(group_id)
 
     def incidents(self) -> list[SharedIncident]:
         """Return the newest incidents in which several members were out at once, in the order of time."""
@@ -203,11 +208,11 @@ def _note_last(group: GroupSummary, event: ExplainedEvent) -> None:
 
 
 def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
-    group.kicks[event.kind] = group.kicks.get(event.kind, 0) + 1
+    group.kicks = _counted(group.kicks, event.kind)
     name = name_of(event)
     if event.kind is not Happened.PENDING_EXPIRED:
         if name:  # a consumer's own log may not name it
-            _count(group.worst, name)
+            group.worst = _counted(group.worst, name)
         group.out_from_ms = event.time_ms if group.out_from_ms is None else min(group.out_from_ms, event.time_ms)
         group.out_to_ms = max(group.out_to_ms or 0, event.time_ms)
     enough = group.enough.setdefault(event.kind, Enough())
@@ -236,11 +241,13 @@ def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:
     if event.broker_id is not None:  # a consumer does not know how many members its group has
         group.members = 0 if event.kind is Happened.GROUP_EMPTY else event.member_count
         group.empty_since_ms = event.time_ms if group.members == 0 else None
-    _count(group.causes, event.reason)
+    group.causes = _counted(group.causes, event.reason)
     for each in event.blocked_by:
-        _count(group.blocked, each)
+        group.blocked = _counted(group.blocked, each)
 
 
-def _count(counts: dict[str, int], name: str) -> None:
-    if name in counts or len(counts) < _NAMES_MAX:
-        counts[name] = counts.get(name, 0) + 1
+def _counted(counts: dict[str, int], name: str) -> dict[str, int]:
+    if name in counts:
+        counts[name] += 1
+        return counts
+    return counts | {name: 1} if len(counts) < _NAMES_MAX else counts

@@ -98,7 +98,7 @@ class FollowedLog:
         self.groups.remember(member.member_id, group)
         member.learn(fact)
         event = self.event(fact, group, kind, reason or REASON_OF[kind], member=member)
-        event.reason_text, event.explanation = words, list(explanation)
+        event.reason_text, event.explanation = words, tuple(explanation)
         member.is_in = False
         if kind in KICKS or kind is Happened.POLL_TIMEOUT:
             event.times_out = group.count_out(member.name)
@@ -163,5 +163,4 @@ class FollowedLog:
         event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT, "likely"
         event.times_out = times_out
         if not self.waiting or event.time_ms < self.waiting[0].time_ms:
-            event.explanation = []
             self.waiting.appendleft(event)

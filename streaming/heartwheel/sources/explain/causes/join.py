@@ -114,18 +114,18 @@ class Causes:
                         near.update(map(_time, self._by_node.get(node, ())))
         return sorted(near)
 
-    def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
+    def of(self, event: ExplainedEvent) -> tuple[ExplainedCause, ...]:
         """Return what may have caused a removal, the most telling first; nothing for other events."""
         if event.kind not in REASON_OF or not self._known:
-            return []
+            return ()
         pods = self._pods_of(event)
         named = self._told(event, list(self._named(event, pods)))
         if named:
             is_ambiguous = len({pod.namespace for pod in pods if pod.namespace}) > 1
             certainty = "possible" if is_ambiguous else "certain"
-            return [_cause(each, event, certainty, is_ambiguous=is_ambiguous) for each in named]
+            return tuple(_cause(each, event, certainty, is_ambiguous=is_ambiguous) for each in named)
         possible = self._told(event, _within(self._of_nobody, event))
-        return [_cause(each, event, "possible") for each in possible]
+        return tuple(_cause(each, event, "possible") for each in possible)
 
     def _told(self, event: ExplainedEvent, found: list[Happening]) -> list[Happening]:
         was_alive = event.kind in _ALIVE or (event.returned_as is not None and event.returned_as == event.member_id)

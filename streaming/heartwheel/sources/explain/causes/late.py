@@ -9,7 +9,7 @@ from typing import Final
 
 from heartwheel.sources.explain.causes.happening import Happening
 from heartwheel.sources.explain.causes.join import Causes, window_ms
-from heartwheel.sources.explain.explanation import advice_of, explain
+from heartwheel.sources.explain.explanation import explained
 from heartwheel.wire.explained import REASON_OF, ExplainedCause, ExplainedEvent
 
 REMOVALS_MAX: Final = 10_000
@@ -28,32 +28,28 @@ class LateCauses(Causes):
     def __init__(
         self, happenings: Iterable[Happening] = (), *, kept_max: int, removals_max: int = REMOVALS_MAX
     ) -> None:
-        self._removals: deque[tuple[ExplainedEvent, Sequence[str]]] = deque(maxlen=removals_max)
+        self._removals: deque[ExplainedEvent] = deque(maxlen=removals_max)
         super().__init__(happenings, kept_max=kept_max)
 
-    def of(self, event: ExplainedEvent) -> list[ExplainedCause]:
+    def of(self, event: ExplainedEvent) -> tuple[ExplainedCause, ...]:
         """Return what may have caused a removal that is about to be explained, and remember the removal."""
         if event.kind in REASON_OF:
-            self._removals.append((event, tuple(event.explanation)))
+            self._removals.append(event)
         return super().of(event)
 
     @property
     def removals(self) -> list[ExplainedEvent]:
-        """The removals that are remembered, in the order in which they were explained."""
-        return [event for event, _ in self._removals]
+        """The removals that are remembered, explained, in the order in which they were at first."""
+        return list(map(explained, self._removals))
 
     def again(self, new: Iterable[Happening]) -> list[ExplainedEvent]:
         """Look again at the removals that new happenings may have caused; return those with other causes, explained."""
         times = self.times_near(new)
-        return [event for event, notes in self._removals if _is_near(event, times) and self._differs(event, notes)]
+        return [explained(event) for event in self._removals if _is_near(event, times) and self._differs(event)]
 
-    def _differs(self, event: ExplainedEvent, notes: Sequence[str]) -> bool:
-        causes = super().of(event)
-        if causes == event.causes:
-            return False
-        event.causes, event.explanation = causes, list(notes)
-        event.explanation, event.advice = explain(event), advice_of(event)
-        return True
+    def _differs(self, event: ExplainedEvent) -> bool:
+        before, event.causes = event.causes, super().of(event)
+        return event.causes != before
 
 
 def _is_near(event: ExplainedEvent, times: Sequence[int]) -> bool:
