@@ -994,8 +994,8 @@ MUTANTS: Final = (
     Mutant(
         "a request that has no fingerprint is taken for somebody's heartbeat",
         f"{_ENGINE}/engine/shard/fingerprints.py",
-        "np.flatnonzero(fingerprints != NONE).astype(np.int32)",
-        "np.arange(len(fingerprints), dtype=np.int32)",
+        "        rows = rows[fingerprints[rows] != NONE]\n",
+        "",
         "P1",
         f"{_HISTORY}[fingerprints]",
     ),

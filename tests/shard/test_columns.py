@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from heartwheel.engine.shard.arrays import read_columns, write_columns
-from heartwheel.engine.shard.fingerprints import FingerprintIndex
+from heartwheel.engine.shard.fingerprints import FingerprintIndex, find_few
 from heartwheel.engine.shard.frame import decode_section, encode_section
 from heartwheel.engine.shard.seven_bits import to_bytes, to_text
 from heartwheel.engine.shard.tables import member_table
@@ -110,6 +110,8 @@ def test_fingerprints_are_found_by_all_that_have_one(marks: list[int], strangers
     asked = np.array([*marks, *strangers, 0], np.int64)
     row_of = {mark: row for row, mark in enumerate(marks) if mark}
     assert index.find(asked).tolist() == [row_of.get(mark, -1) for mark in asked.tolist()]
+    for few in (asked[::7], asked[:0]):
+        assert find_few(column, few).tolist() == [row_of.get(mark, -1) for mark in few.tolist()]
 
 
 def test_rows_in_a_row_are_written_at_once_as_one_by_one() -> None:

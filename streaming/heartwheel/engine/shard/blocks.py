@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Final
 
-from heartwheel.engine.shard.block_files import MARK, BlockFiles, file_of, size_of
+from heartwheel.engine.shard.block_files import MARK, BlockFiles, filed_bytes_of
 from heartwheel.engine.shard.frame import pack_section, unpack_section
 from heartwheel.engine.shard.seven_bits import to_bytes, to_text
 
@@ -91,13 +91,9 @@ class BlockList:
 
     def _measure(self) -> tuple[int, dict[str, int]]:
         if self._measured is None:
-            in_row, filed = sum(map(len, self._packed.values())), Counter[str]()
-            for text in self._texts:
-                if text[:1] == MARK:
-                    filed[file_of(text)] += size_of(text)
-                else:
-                    in_row += len(text)
-            self._measured = in_row, filed
+            filed = [text for text in self._texts if text[:1] == MARK]
+            in_row = sum(map(len, self._texts)) - sum(map(len, filed)) + sum(map(len, self._packed.values()))
+            self._measured = in_row, filed_bytes_of(filed)
         return self._measured
 
     def in_row(self) -> Iterator[tuple[int, bytes]]:

@@ -19,6 +19,7 @@ NONE: Final = 0
 
 _UNKNOWN: Final = -1
 _PLACES_A_ROW: Final = 3
+_FLAGS_A_FINGERPRINT: Final = 8
 
 
 class FingerprintIndex:
@@ -26,11 +27,13 @@ class FingerprintIndex:
 
     Args:
         fingerprints: int64 (rows,), of the members; it must not change while the index is in use.
+        among: intp (n,), the rows that are in the index; `None` for all.
     """
 
-    def __init__(self, fingerprints: Ints) -> None:
+    def __init__(self, fingerprints: Ints, among: Rows | None = None) -> None:
         self._known = fingerprints
-        rows = np.flatnonzero(fingerprints != NONE).astype(np.int32)
+        rows = np.arange(len(fingerprints), dtype=np.int32) if among is None else among.astype(np.int32)
+        rows = rows[fingerprints[rows] != NONE]
         self._mask = (1 << (_PLACES_A_ROW * len(rows)).bit_length()) - 1
         self._rows = np.full(self._mask + 1, _UNKNOWN, np.int32)
         place = fingerprints[rows] & self._mask
@@ -57,3 +60,19 @@ class FingerprintIndex:
             found[search] = row = self._rows[next_place]
             search = search[(self._known[row] != fingerprints[search]) & (row != _UNKNOWN)]
         return found
+
+
+def find_few(known: Ints, fingerprints: Ints) -> Rows:
+    """Return the rows of fingerprints as an index does, without one of all rows.
+
+    Where few of many members beat, most of an index would be built for nobody. So it is built of the rows whose lowest
+    bits are those of a wanted fingerprint: what is wanted, and an eighth of the others at most.
+
+    Args:
+        known: int64 (rows,), of the members.
+        fingerprints: int64 (n,).
+    """
+    mask = (1 << (_FLAGS_A_FINGERPRINT * len(fingerprints)).bit_length()) - 1
+    wanted = np.zeros(mask + 1, np.bool_)
+    wanted[fingerprints & mask] = True
+    return FingerprintIndex(known, np.flatnonzero(wanted[known & mask])).find(fingerprints)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import NDArray
 
 from heartwheel.engine.rules.model import Group
 from heartwheel.engine.shard.fast_path import Route
-from heartwheel.engine.shard.fingerprints import FingerprintIndex
+from heartwheel.engine.shard.fingerprints import FingerprintIndex, find_few
 from heartwheel.engine.shard.log import BatchLog
 from heartwheel.engine.shard.rules_path import group_detail
 from heartwheel.engine.shard.tables import FREE, Table
@@ -15,6 +17,9 @@ from heartwheel.wire.partitioner import murmur2
 
 Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
+
+_MANY: Final = 4
+"""With this many members for each fingerprint that is looked up, an index of all of them does not pay."""
 
 
 class Router:
@@ -58,7 +63,10 @@ class Router:
     def find(self, fingerprints: Ints) -> Rows:
         """Return the members whose known heartbeats these are; -1 for none."""
         if self._index is None:
-            self._index = FingerprintIndex(self._members["fingerprint"])
+            known = self._members["fingerprint"]
+            if _MANY * len(fingerprints) < len(known):
+                return find_few(known, fingerprints)
+            self._index = FingerprintIndex(known)
         return self._index.find(fingerprints)
 
     def _name_groups(self, log: BatchLog, entries: Rows, group: Rows) -> None:
