@@ -16,6 +16,7 @@ import pytest
 from heartwheel.front.cli.app import run
 from heartwheel.sources.explain.causes.happening import Happening, HappeningKind
 from heartwheel.sources.explain.causes.join import Causes
+from heartwheel.sources.explain.causes.late import LateCauses
 from heartwheel.sources.explain.causes.read import CauseFile, CauseFiles
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.run import explain_logs
@@ -285,6 +286,21 @@ def test_a_node_counts_while_the_pod_is_on_it() -> None:
     for at_ms, node in ((at[1], "a"), (at[3], "b")):
         (cause,) = causes.of(removed(at_ms + 40_000))
         assert cause.words.startswith(f"Its node {node} ")
+
+
+def test_a_member_that_turns_out_to_be_alive_has_another_cause() -> None:
+    """Whoever follows a log hears of the return after the cause: the end of a process is taken back."""
+    killed = Happening(kind=HappeningKind.OOM_KILLED, time_ms=BEGIN_MS, pod="orders-1", file="f", line=27)
+    causes, event = LateCauses([killed], kept_max=10), removed(BEGIN_MS + 5_000)
+    event.member_id = "orders-1-x"
+    event.causes = causes.of(event)
+    assert [each.kind for each in event.causes] == ["oom_killed"]
+    assert causes.again([]) == []
+    event.returned_ms, event.returned_as = event.time_ms + 3_000, event.member_id
+    (again,) = causes.again([])
+    assert again.causes == ()
+    assert any("so its process was alive" in each for each in again.explanation)
+    assert causes.again([]) == []
 
 
 def test_a_file_that_is_written_again_adds_nothing() -> None:

@@ -74,6 +74,17 @@ def test_an_expiry_has_its_rebalance_and_its_return() -> None:
     assert any("raise session.timeout.ms" in sentence for sentence in expired.explanation)
 
 
+def test_a_member_that_is_back_after_hours_is_known_to_be() -> None:
+    """Its removal is returned before that, and whoever keeps it, as `advise` does, sees when it was back."""
+    lines = (
+        (0, f"Member {A} in group g has failed, removing it from the group"),
+        (7_200, f"Member {B} in group g has failed, removing it from the group"),
+        (10_800, preparing(4, f"Adding new member {A} with group instance id None")),
+    )
+    first = explained(log(*lines))[0]
+    assert (first.member_id, first.returned_ms, first.returned_as) == (A, START_MS + 10_800_000, A)
+
+
 def test_who_a_rebalance_waited_for() -> None:
     """Who was removed at its end, and who died while it ran and was the last that it waited for, blocked it."""
     at_barrier = explained(

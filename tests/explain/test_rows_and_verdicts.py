@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from heartwheel.sources.explain.lines import Lines, what
+from heartwheel.sources.explain.shown import RowsOnce, rows_of_log
 from heartwheel.sources.explain.summary import LogSummary
 from heartwheel.sources.explain.verdicts import judged
-from heartwheel.wire.explained import ExplainedEvent, Happened
+from heartwheel.wire.explained import Evidence, ExplainedEvent, Happened
 from support.broker_logs import explained
 from support.scripted_log import lines_of, member, preparing
 
@@ -55,6 +57,33 @@ def test_a_leave_with_a_reason_is_no_riddle() -> None:
     assert what(event) == "left: tea break"
 
 
+def ids_of(events: list[ExplainedEvent]) -> list[str]:
+    """Return the ids of the rows of events."""
+    return [getattr(row.row, "id", "") for row in rows_of_log(events)]
+
+
+def test_a_rotation_changes_no_id_and_members_of_one_line_have_their_own() -> None:
+    """Ids are in messages and addresses: the file that shows a removal may have another name by then."""
+    barrier = f"Group g removed dynamic members who haven't joined: Set({member('app-1')}, {member('app-2', 2)})"
+    begun = preparing(3, f"Adding new member {member('app-3', 3)} with group instance id None")
+    events = explained(lines_of((0, begun), (5, barrier), (5, "Stabilized group g generation 4 (p) with 1 members")))
+    renamed = [msgspec.structs.replace(each, evidence=Evidence("server.log.1", each.evidence.line)) for each in events]
+    ids = ids_of(events)
+    assert ids_of(renamed) == ids
+    assert len(set(ids)) == len(ids) == 4
+
+
+def test_the_begin_of_a_rebalance_that_was_shown_while_it_ran_comes_once() -> None:
+    """However many rows come in between; that of another rebalance is a row of its own."""
+    begun, rows = (0, preparing(3, "because")), RowsOnce()
+    done = explained(lines_of(begun, (50, STABLE), (60, preparing(4, "because")), (61, STABLE.replace("4", "5"))))
+    running = [each for each in explained(lines_of(begun)) if each.kind is Happened.REBALANCING]
+    shown = [[getattr(row.row, "type", "") for row in each.rows] for each in rows.of([*running, *done])]
+    whole = ["rebalance_triggered", "rebalance_completed"]
+    assert shown == [whole[:1], whole[1:], whole]
+
+
+STABLE = "Stabilized group g generation 4 (__consumer_offsets-3) with 1 members"
 LAST_OUT = (
     (0, FAILED),
     (0, preparing(3, f"removing member {member('app-1')} on heartbeat expiration")),

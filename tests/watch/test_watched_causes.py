@@ -14,9 +14,14 @@ import pytest
 from heartwheel.front.cli.app import run
 from heartwheel.readers.notify.delivery import DeliveryResult, DeliveryStatus
 from heartwheel.readers.notify.message import Message
+from heartwheel.settings import Settings
+from heartwheel.sources.explain.local_zone import LocalZone
+from heartwheel.sources.watch.history_file import HistoryFile
+from heartwheel.sources.watch.watched_causes import WatchedCauses
 from support.job import wait_for
 from support.kubernetes_api import KubernetesApi
 from support.scripted_log import START_MS, lines_of
+from support.stepping import Stepping
 from support.watching import Receiver, watching
 
 FAILS: Final = "Member {}-5f7d in group orders has failed, removing it from the group."
@@ -100,6 +105,27 @@ def test_a_cause_that_comes_late_reaches_all_that_showed_the_removal(tmp_path: P
     with watching(tmp_path, log, post=receiver, **NOTIFY) as watcher:
         assert httpx.get(f"{watcher.url}api/expirations").json()["rows"][0]["explanation"]
     assert len(receiver.messages) == 2
+
+
+def test_a_file_that_cannot_be_read_takes_no_cause_from_another(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is away for a moment, as when it is written again: what others had to say at that look is kept."""
+    deploys, pauses, clock = tmp_path / "deploys.csv", tmp_path / "gc.csv", Stepping()
+    deploys.write_text("2026-11-22T02:00:00Z,orders v1\n")
+    pauses.write_text("2026-11-22T02:00:01Z,x\n")
+    wanted = Settings().watch.model_copy(update={"causes": f"{pauses},{deploys}"})
+    with (
+        HistoryFile(tmp_path / "history.db", writes=True) as history,
+        WatchedCauses(wanted, history, LocalZone(), clock=clock) as causes,
+    ):
+        with deploys.open("a") as more:
+            more.write("2026-11-22T03:00:00Z,orders v2\n")
+        pauses.unlink()
+        clock.now_s += 2
+        causes.look()
+        assert "gc.csv cannot be read" in caplog.text
+        assert [each.text for each in history.happenings()] == ["x", "orders v1", "orders v2"]
 
 
 def test_a_cause_that_no_process_reported_is_reported_by_the_next(tmp_path: Path) -> None:

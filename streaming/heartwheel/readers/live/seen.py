@@ -32,5 +32,9 @@ class Seen:
             young.discard(id_)
         return True
 
+    def __contains__(self, id_: str) -> bool:
+        """Return whether an id is known."""
+        return id_ in self._old or id_ in self._young
+
     def __len__(self) -> int:
         return len(self._young) + len(self._old)

@@ -20,8 +20,8 @@ from heartwheel.readers.metrics.trouble_collector import TroubleCollector
 from heartwheel.readers.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
 
-_IDS_MAX: Final = 10_000
-"""How many verdicts are known again: only the begin of a rebalance comes twice, if it was shown while it ran."""
+_IDS_MAX: Final = 0
+"""How many verdicts are known again: those of a log come once, each with its event."""
 
 
 class LogFigures(NamedTuple):

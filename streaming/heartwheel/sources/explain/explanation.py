@@ -47,13 +47,17 @@ def leave_reason(words: str) -> str:
 
 
 def explained(event: ExplainedEvent) -> ExplainedEvent:
+    """Return an event with its sentences and its advice."""
+    event.explanation, event.advice = _sentences(event), advice_of(event)
+    return event
+
+
+def explained_copy(event: ExplainedEvent) -> ExplainedEvent:
     """Return a copy of an event with its sentences and its advice; a storm is the event itself, as it grows.
 
-    A group keeps the event for the lines that follow, and for longer than anybody needs its sentences.
+    In a log that is followed a group keeps the event for longer than anybody needs its sentences.
     """
-    done = event if event.kind is Happened.STORM else msgspec.structs.replace(event)
-    done.explanation, done.advice = _sentences(event), advice_of(event)
-    return done
+    return explained(event if event.kind is Happened.STORM else msgspec.structs.replace(event))
 
 
 def _sentences(event: ExplainedEvent) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.arrivals import LoggedArrivals
 from heartwheel.sources.explain.causes.join import Causes
 from heartwheel.sources.explain.departures import LoggedDepartures
-from heartwheel.sources.explain.explanation import explained
+from heartwheel.sources.explain.explanation import explained, explained_copy
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.moves import Moves
 from heartwheel.sources.explain.rebalancing import LoggedRebalances
@@ -36,7 +36,8 @@ class History:
 
     Args:
         files: names of the logs, by the number that facts have.
-        hold_ms: how long events wait for lines that belong to them, ms of the log's time; with 0 they do not wait.
+        hold_ms: how long events wait for lines that belong to them, ms of the log's time; with 0 they do not wait, and
+            are copies, which do not change with what later lines show.
         storm: the number of rebalances at which a group is in a storm.
         joined: called with each member that joins, as soon as that is read: it is no event.
         causes: what happened to pods and machines; may grow.
@@ -126,4 +127,4 @@ class History:
 
     def _done(self, event: ExplainedEvent) -> ExplainedEvent:
         event.causes = self._causes.of(event) if self._causes is not None else ()
-        return explained(event)
+        return explained(event) if self._hold_ms else explained_copy(event)

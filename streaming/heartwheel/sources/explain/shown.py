@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from heartwheel.readers.live.expiration import FROM_A_LOG, LoggedExpiration, LoggedTrigger, logged_id
+from heartwheel.readers.live.seen import Seen
 from heartwheel.readers.live.topic_rows import OutputTopic, TopicRow
 from heartwheel.sources.explain.summary import name_of
 from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdict_rows import TriggerRow
 from heartwheel.wire.verdicts import EPOCH_KINDS
+
+_RUNNING_MAX: Final = 50_000
+"""Most rebalances that are certain to be known as shown: as many as groups are followed."""
 
 
 class ShownEvent(NamedTuple):
@@ -26,6 +30,26 @@ class ShownEvent(NamedTuple):
 def with_rows(events: Iterable[ExplainedEvent]) -> list[ShownEvent]:
     """Return the events with their rows."""
     return [ShownEvent(event, tuple(rows_of_log((event,)))) for event in events]
+
+
+class RowsOnce:
+    """Makes the rows of a log that is followed: the begin of a rebalance that was shown while it ran comes once."""
+
+    def __init__(self) -> None:
+        self._running = Seen(_RUNNING_MAX)
+
+    def of(self, events: Iterable[ExplainedEvent]) -> list[ShownEvent]:
+        """Return the events with those of their rows that did not come before."""
+        return [ShownEvent(event, tuple(self._new(event))) for event in events]
+
+    def _new(self, event: ExplainedEvent) -> Iterator[TopicRow]:
+        for topic_row in rows_of_log((event,)):
+            row = topic_row.row
+            if event.kind is Happened.REBALANCING and isinstance(row, TriggerRow):
+                self._running.is_new(row.id)
+            elif isinstance(row, TriggerRow) and row.id in self._running:
+                continue
+            yield topic_row
 
 
 def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
@@ -139,8 +163,9 @@ def _generation(event: ExplainedEvent) -> int:
 
 
 def _id(event: ExplainedEvent, what: str) -> str:
-    parts = (what, event.kind, event.group_id, event.member_id, event.evidence.file, event.evidence.line)
-    return _id_of(*parts)
+    # Not of the file's name, which a rotation changes.
+    who = event.member_id or name_of(event)
+    return _id_of(what, event.kind, event.group_id, who, event.broker_id, event.time_ms, event.evidence.line)
 
 
 def _id_of(*parts: object) -> str:

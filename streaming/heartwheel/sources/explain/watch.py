@@ -163,4 +163,5 @@ class FollowedLog:
         event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT, "likely"
         event.times_out = times_out
         if not self.waiting or event.time_ms < self.waiting[0].time_ms:
+            event.explanation = ()
             self.waiting.appendleft(event)

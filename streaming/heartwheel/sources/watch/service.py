@@ -22,7 +22,7 @@ from heartwheel.settings import Settings
 from heartwheel.sources.explain.follow import POLL_MS
 from heartwheel.sources.explain.local_zone import LocalZone
 from heartwheel.sources.explain.page import LogPage
-from heartwheel.sources.explain.shown import ShownEvent, with_rows
+from heartwheel.sources.explain.shown import RowsOnce, ShownEvent, with_rows
 from heartwheel.sources.watch.containers.targets import opened_containers
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.live_events import LiveEvents
@@ -58,6 +58,7 @@ class Watcher:
         self._post = post
         self._reports: Reports | None = None
         self._stopping = threading.Event()
+        self._rows = RowsOnce()
         self._trimmed_s = -_TRIM_EVERY_S
         self._stack = contextlib.ExitStack()
 
@@ -114,7 +115,7 @@ class Watcher:
         live = self._live_events(reported)
         self._page.known_from(live.known_from_ms)
         for some, is_news in live.kept(reported):
-            events = with_rows(some)
+            events = self._rows.of(some)
             self._show(events)
             if is_news:
                 self._report(events, reported)
@@ -126,7 +127,7 @@ class Watcher:
             read = self._logs.read()
             live.add(read.facts, read.newest)
             for some in live.ready():
-                events = with_rows(some)
+                events = self._rows.of(some)
                 self._show(events)
                 self._report(events, live.explained)
             self._trim()

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from typing import Final, Self
 
-from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.wall_clock import wall_ms
 from heartwheel.settings.servers import WatchSettings
 from heartwheel.sources.explain.causes.happening import HAPPENINGS_MAX
@@ -67,6 +66,8 @@ class WatchedCauses:
         with contextlib.ExitStack() as stack:
             self._live = opened_namespaces(self._namespaces, self._wanted, stack)
             self._read()
+            for error in self._files.errors:
+                raise error
             self._stack = stack.pop_all()
         return self
 
@@ -83,11 +84,10 @@ class WatchedCauses:
         if now_s - self._looked_s < _LOOK_EVERY_S:
             return []
         self._looked_s = now_s
-        try:
-            return self._read()
-        except HeartwheelError as error:
+        again = self._read()
+        for error in self._files.errors:
             _log.warning("%s", error)
-            return []
+        return again
 
     def _read(self) -> list[ExplainedEvent]:
         found = [each for source in self._live for each in source.read()]

@@ -9,7 +9,7 @@ from typing import Final
 
 from heartwheel.sources.explain.causes.happening import Happening
 from heartwheel.sources.explain.causes.join import Causes, window_ms
-from heartwheel.sources.explain.explanation import explained
+from heartwheel.sources.explain.explanation import explained_copy
 from heartwheel.wire.explained import REASON_OF, ExplainedCause, ExplainedEvent
 
 REMOVALS_MAX: Final = 10_000
@@ -40,12 +40,17 @@ class LateCauses(Causes):
     @property
     def removals(self) -> list[ExplainedEvent]:
         """The removals that are remembered, explained, in the order in which they were at first."""
-        return list(map(explained, self._removals))
+        return list(map(explained_copy, self._removals))
 
     def again(self, new: Iterable[Happening]) -> list[ExplainedEvent]:
-        """Look again at the removals that new happenings may have caused; return those with other causes, explained."""
+        """Look again at removals that new happenings may have caused, or whose member was alive after its cause.
+
+        Returns:
+            Those with other causes, explained.
+        """
         times = self.times_near(new)
-        return [explained(event) for event in self._removals if _is_near(event, times) and self._differs(event)]
+        some = (event for event in self._removals if _is_near(event, times) or (event.causes and event.returned_as))
+        return [explained_copy(event) for event in some if self._differs(event)]
 
     def _differs(self, event: ExplainedEvent) -> bool:
         before, event.causes = event.causes, super().of(event)

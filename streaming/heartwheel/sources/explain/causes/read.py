@@ -243,24 +243,28 @@ class CauseFiles:
     Args:
         names: of them, as `CauseFile` takes them.
         zone: that of times that name none.
+
+    Attributes:
+        errors: why files could not be read at the last look; the next one leaves these out until they have changed.
     """
 
     def __init__(self, names: Sequence[str], zone: LocalZone) -> None:
+        self.errors: list[HeartwheelError] = []
         self._files = [CauseFile(name, zone) for name in dict.fromkeys(names)]
         self._seen: dict[CauseFile, tuple[int, int]] = {}
 
     def read(self) -> list[Happening]:
-        """Return what the files show that have changed since the last look.
-
-        Raises:
-            HeartwheelError: one cannot be read; the next look leaves it out until it has changed again.
-        """
-        found = []
+        """Return what the files show that have changed since the last look."""
+        found = list[Happening]()
+        self.errors = []
         for file in self._files:
             stat = file.stat()
             if self._seen.get(file) != stat:
                 self._seen[file] = stat
-                found += file.read()
+                try:
+                    found += file.read()
+                except HeartwheelError as error:
+                    self.errors.append(error)
         return found
 
     def doubts(self) -> list[str]:
