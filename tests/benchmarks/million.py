@@ -40,6 +40,8 @@ DYING_SESSION_MS: Final = 10_000
 CATCH_UP_S_MAX: Final = 240
 """So long a job may take after the warm-up until it has no backlog."""
 
+_IN_PACE: Final = 5
+
 KEPT_MS: Final = 300_000
 """How long heartbeats are kept: 333 thousand a second would fill 60 GB of disk in a quarter of an hour."""
 
@@ -131,13 +133,16 @@ def beat(feed: RawFeed, interval_ms: int, over: threading.Event) -> None:
 
 
 def warm_up(query: StreamingQuery, chosen: Any) -> None:
-    """Wait until the warm-up is over, and the job has read all that came meanwhile, if it ever does."""
+    """Wait until the warm-up is over, and five batches in a row begin without a backlog, if they ever do."""
     time.sleep(max(chosen.warm, chosen.every))
+    begun, most = len(query.recentProgress), chosen.members / chosen.every
+
+    def keeps_pace() -> bool:
+        last = query.recentProgress[begun:][-_IN_PACE:]
+        return len(last) == _IN_PACE and all(_behind(batch) < most for batch in last)
+
     try:
-        until(
-            lambda: (last := query.lastProgress) is not None and _behind(last) < chosen.members / chosen.every,
-            seconds=CATCH_UP_S_MAX,
-        )
+        until(keeps_pace, seconds=CATCH_UP_S_MAX)
     except TimeoutError:
         sys.stderr.write("it does not keep pace, and is measured all the same\n")
 

@@ -40,6 +40,13 @@ def test_there_are_no_more_state_partitions_than_shards(tmp_path: Path) -> None:
     assert open_checkpoint(_settings(tmp_path / "c", "engine.shards=3")).shuffle_partitions == 3
 
 
+@pytest.mark.parametrize(("shards", "partitions"), [(4, 1), (5, 2), (16, 2)])
+def test_two_cores_have_one_state_partition_for_few_shards(tmp_path: Path, shards: int, partitions: int) -> None:
+    """A job with members for more shards needs both cores when all of them come, or fall silent."""
+    flags = (f"engine.shards={shards}", "spark.master=local[2]")
+    assert open_checkpoint(_settings(tmp_path / "c", *flags)).shuffle_partitions == partitions
+
+
 def test_f6_another_configuration_is_refused_with_all_that_differs(tmp_path: Path) -> None:
     """F6: shards, topic and state partitions of another configuration are reported at once."""
     open_checkpoint(_settings(tmp_path / "c"))

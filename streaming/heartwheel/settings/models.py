@@ -212,7 +212,7 @@ class SparkSettings(Section):
         executor_python: the Python that a cluster's executors start; empty means `python3`, or what `spark-submit` was
             given. With a local master it is the one that runs this.
         shuffle_partitions: partitions of the state, fixed at the first start; `None` means one a core, and one in all
-            for two cores.
+            for two cores and at most four shards.
         auth_secret: what the processes of a cluster share, `spark.authenticate.secret`; YARN and Kubernetes make one.
         conf: more Spark properties; kept out of `repr`, as they may hold passwords.
     """

@@ -34,6 +34,9 @@ COUNTS: Final = "partitions"
 that has not finished its first batch knows where groups may have been before the topic grew, and one that does a batch
 again knows of the topic what it knew then."""
 
+_FEW_SHARDS: Final = 4
+"""As many as a job has by itself: whoever sets more expects members for them."""
+
 RUNS_MAX: Final = 64
 """How many runs of the ticker a checkpoint remembers: it may hold unread ticks of the newest few."""
 
@@ -67,13 +70,13 @@ class Manifest(msgspec.Struct, kw_only=True, frozen=True):
 
 
 def _state_partitions(shards: int, master: str) -> int:
-    """Choose the state partitions of a new checkpoint: one a core, but one for two cores.
+    """Choose the state partitions of a new checkpoint: one a core, but one for two cores and few shards.
 
-    Without a shuffle a quiet batch takes less time (`MapTasks`). The second core is not missed: the state is a small
-    part of what a backlog costs, which was read no slower (docs/performance.md).
+    Without a shuffle a quiet batch takes less time (`MapTasks`). With few members the second core is not missed. With a
+    million it is: when all come or fall silent, one task would meet them all (docs/performance.md).
     """
     cores = cores_of(master)
-    return 1 if cores <= 2 else min(shards, cores)
+    return 1 if cores <= 2 and shards <= _FEW_SHARDS else min(shards, cores)
 
 
 def read_manifest(location: str, spark: SparkSession | None = None) -> Manifest | None:
