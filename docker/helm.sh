@@ -18,7 +18,7 @@ if ! [ -x "$folder/helm" ]; then
   # What Go keeps of the build is a gigabyte, of which nothing is needed again.
   work=$(mktemp -d "${TMPDIR:-/tmp}/helm.XXXXXX")
   trap 'rm -rf "$work"' EXIT
-  GOTOOLCHAIN=auto GOFLAGS='-p=1 -modcacherw -trimpath' GOBIN=$work/bin GOPATH=$work/go GOMODCACHE=$work/go/pkg/mod \
+  GOTOOLCHAIN=auto GOFLAGS='-modcacherw -trimpath' GOBIN=$work/bin GOPATH=$work/go GOMODCACHE=$work/go/pkg/mod \
     GOCACHE=$work/cache nice -n 10 go install "helm.sh/helm/v3/cmd/helm@$version" >"$work/log" 2>&1 || {
       tail -n 3 "$work/log" >&2
       echo "error: Helm $version cannot be built here" >&2
