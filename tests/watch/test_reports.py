@@ -49,6 +49,13 @@ def restarted(client: str, number: int, at: float, generation: int, group: str) 
     ]
 
 
+def removed(client: str, number: int, at: float, generation: int, group: str) -> list[tuple[float, str]]:
+    """Write the lines of a member that is removed by its timeout, and is back under a new id."""
+    gone = member(client, number)
+    begun = preparing(generation, f"removing member {gone} on heartbeat expiration", group)
+    return [(at, FAILS.format(gone, group)), (at, begun), *restarted(client, number, at, generation, group)[2:]]
+
+
 def test_a_removal_is_told_with_its_cause_and_advice(tmp_path: Path) -> None:
     """What is new, not what the log had before; the message names evidence and what to change."""
     log, receiver = tmp_path / "server.log", Receiver()
@@ -107,18 +114,28 @@ def test_what_was_read_and_not_told_before_a_kill_is_told_once_after_it(tmp_path
     assert receiver.told == {"g": ["opened"]}
 
 
+def stormy(receiver: Receiver) -> set[str]:
+    """Return the groups of which a message says that they are in a storm."""
+    incidents = [each for message in receiver.messages for each in message["incidents"]]
+    return {each["group_id"] for each in incidents if any(one["kind"] == "storm" for one in each["troubles"])}
+
+
 def test_a_rolling_restart_is_no_storm_and_a_loop_is(tmp_path: Path) -> None:
-    """Twelve members that leave and come back once each tell nobody; one that does so again and again is told once."""
+    """Twelve members that leave and come back once each tell nobody; one that does so again and again is told once.
+
+    Of a group that removes its members the ways back count as well as the ways out.
+    """
     log, receiver, at = tmp_path / "server.log", Receiver(), since() - 60
     log.write_text("")
     rolled = [line for n in range(12) for line in restarted(f"app-{n}", 1, at + n, 10 + 2 * n, "rolled")]
     looped = [line for n in range(12) for line in restarted("bad", 1 + n, at + n + 0.5, 10 + 2 * n, "looped")]
+    died = [line for n in range(4) for line in removed(f"app-{n}", 1, at + n + 0.7, 10 + 2 * n, "died")]
     with watching(tmp_path, log, post=receiver, **NOTIFY):
         with log.open("a") as more:
-            more.write(lines_of(*sorted([*rolled, *looped])))
-        wait_for(lambda: "looped" in receiver.told, "the loop")
-    assert receiver.told == {"looped": ["opened"]}
-    assert receiver.messages[0]["incidents"][0]["troubles"][0]["kind"] == "storm"
+            more.write(lines_of(*sorted([*rolled, *looped, *died])))
+        wait_for(lambda: stormy(receiver) == {"looped", "died"}, "both storms")
+    assert receiver.told.keys() == {"looped", "died"}
+    assert receiver.told["looped"] == ["opened"]
 
 
 def test_what_came_while_it_was_down_is_reported_however_little_is_in_memory(tmp_path: Path) -> None:
