@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 from heartwheel.readers.live.lane_page import LaneFilter, LaneSource, lane_page
 from heartwheel.readers.live.lane_store import LaneStore
 from heartwheel.readers.live.storms import StormRule
+from heartwheel.settings import Settings
+from heartwheel.sources.explain.page import LogPage
+from heartwheel.sources.explain.summary import LogSummary
+from heartwheel.sources.explain.verdicts import judged
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.live_events import LiveEvents
 from heartwheel.sources.watch.watched_logs import WatchedLogs
+from support.broker_logs import explained
 from support.hostile_lines import HEAD, LOGGER
-from support.scripted_log import START_MS, lines_of, preparing, stable
+from support.scripted_log import START_MS, lines_of, member, preparing, stable
 from support.stepping import Stepping
 
 REMOVALS = 2_500
@@ -66,6 +72,45 @@ def test_a_storm_grows_after_it_was_shown(tmp_path: Path) -> None:
             page = lane_page(LaneSource(lanes, follows=True), LaneFilter(), now_ms=START_MS + 3_600_000)
             counts.append([storm.count for group in page.groups for storm in group.storms])
         assert counts == [[5], [10]]
+
+
+def test_a_verdict_is_that_of_the_whole_log_line_by_line(tmp_path: Path) -> None:
+    """Who is back counts as back, and a poll timeout that the return shows is no leave, as if all was read at once."""
+    log, clock = tmp_path / "server.log", Stepping()
+    log.touch()
+    page = LogPage(Settings(), ["server.log"], follows=True)
+    classic, lines = [member("app-1", number) for number in range(5)], list[str]()
+    for number, (gone, new) in enumerate(pairwise(classic)):
+        at = 20 * number
+        out = f"Member {gone} in group classic has failed, removing it from the group"
+        back = preparing(2 * number + 1, f"Adding new member {new} with group instance id None", "classic")
+        lines.append(lines_of((at, out), (at, preparing(2 * number, f"removing member {gone} on x", "classic"))))
+        lines.append(lines_of((at + 1, stable(2 * number + 1, "classic")), (at + 2, back)))
+        lines.append(lines_of((at + 3, stable(2 * number + 2, "classic"))))
+        of_epochs = "[GroupId epochs] Member k {} the consumer group"
+        lines.append(lines_of((at + 4, of_epochs.format("left") + "."), new=True))
+        lines.append(lines_of((at + 9, of_epochs.format("joins") + " using the consumer protocol."), new=True))
+    with (
+        HistoryFile(tmp_path / "history.db", writes=True) as history,
+        WatchedLogs([str(log)], history, clock=clock) as watched,
+    ):
+        live = LiveEvents(history, watched.files, logs=1, storm=StormRule(), after=0, clock=clock, joined=page.joined)
+        for part in lines:
+            with log.open("a") as out_file:
+                out_file.write(part)
+            for _ in range(3):
+                read = watched.read()
+                live.add(read.facts, read.newest)
+                clock.now_s += 1
+                for events in live.ready():
+                    page.take(events, watched.scanned)
+        page.take([], watched.scanned)
+    whole = LogSummary(follows=True)
+    for event in explained("".join(lines)):
+        whole.add(event)
+    shown = {name: entry.verdict for name, entry in page.picture.groups.entries.items()}
+    assert shown == {group.group_id: group.verdict for group in judged(whole)}
+    assert "Of 4 that were out 4 were back" in " ".join(shown["classic"])
 
 
 def test_what_a_log_had_when_it_was_named_is_no_news(tmp_path: Path) -> None:

@@ -21,13 +21,14 @@ _STORMS_MAX: Final = 50
 
 
 class MemberJoined(NamedTuple):
-    """A member that joined a group, and the id that it had before if it came back."""
+    """A member that joined a group; if it came back, its id before that, and the removal that it returns from."""
 
     time_ms: int
     group_id: str
     member_id: str
     name: str
     former_id: str = ""
+    removal: ExplainedEvent | None = None
 
 
 class MarkKind(enum.Enum):

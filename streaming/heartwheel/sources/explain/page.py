@@ -12,7 +12,7 @@ from heartwheel.readers.dashboard.app import WriteMetrics
 from heartwheel.readers.dashboard.serving import server_of
 from heartwheel.readers.http_server.served import Served
 from heartwheel.readers.live.lane_page import LaneSource, ReadOlder
-from heartwheel.readers.live.lane_store import LaneStore
+from heartwheel.readers.live.lane_store import LaneStore, MemberJoined
 from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.picture import logged_line, show_summary
@@ -48,7 +48,7 @@ class LogPage(Served):
         older: reads what happened in a time that is older than what is taken here; `None` where nothing is.
 
     Attributes:
-        lanes: what the timeline is drawn from; give its `joined` the members that join.
+        lanes: what the timeline is drawn from.
 
     Raises:
         SettingsError: files that the settings name cannot be used.
@@ -105,6 +105,14 @@ class LogPage(Served):
         if not events or time.monotonic() - self._summed_s >= _SUM_EVERY_S:
             self._sum_up(scanned)
         self.picture.log = self._sentence(scanned)
+
+    def joined(self, member: MemberJoined) -> None:
+        """Add a member that joins; while a log is followed the event of its removal did not show that it comes back."""
+        self.lanes.joined(member)
+        if self._follows and member.removal is not None:
+            with self.picture.lock:
+                self._summary.returned(member.removal)
+            self._is_stale = True
 
     def known_from(self, time_ms: int | None) -> None:
         """Note from when on all events are taken, epoch ms; `None`: from the begin of the logs on."""

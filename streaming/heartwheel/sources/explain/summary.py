@@ -140,11 +140,7 @@ class LogSummary:
             self.brokers.append(event)
             del self.brokers[:-BROKER_EVENTS_MAX]
             return
-        group = self._groups.get(event.group_id)
-        if group is None:
-            group = self._groups[event.group_id] = GroupSummary(group_id=event.group_id, whole=self._whole)
-            if len(self._groups) > GROUPS_MAX:
-                del self._groups[next(iter(self._groups))]
+        group = self._of(event.group_id)
         group.group_type = event.group_type or group.group_type
         group.from_coordinator |= event.broker_id is not None or event.moved_from is not None
         _note_last(group, event)
@@ -163,7 +159,22 @@ class LogSummary:
                 group.rebalancing_since_ms, group.rebalancing = None, ""
             case _:
                 self._together.add(event)
+                if self.follows and event.kind is Happened.POLL_TIMEOUT and event.certainty == "likely":
+                    _take_back_leave(group)
                 _add_out(group, event)
+
+    def returned(self, event: ExplainedEvent) -> None:
+        """Note that the member of a removal is back, which the event did not show when it was added."""
+        _enough(self._of(event.group_id), event.kind).gone -= 1
+        _add_return(self._of(event.group_id), event)
+
+    def _of(self, group_id: str) -> GroupSummary:
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = GroupSummary(group_id=group_id, whole=self._whole)
+            if len(self._groups) > GROUPS_MAX:
+                del self._groups[next(iter(self._groups))]
+        return group
 
     def groups(self) -> list[GroupSummary]:
         """Return the groups: those that rebalance, those without members, then those with the most removals."""
@@ -215,11 +226,30 @@ def _add_out(group: GroupSummary, event: ExplainedEvent) -> None:
             group.worst = _counted(group.worst, name)
         group.out_from_ms = event.time_ms if group.out_from_ms is None else min(group.out_from_ms, event.time_ms)
         group.out_to_ms = max(group.out_to_ms or 0, event.time_ms)
-    enough = group.enough.setdefault(event.kind, Enough())
+    enough = _enough(group, event.kind)
     enough.name = name
     if event.returned_ms is None:
         enough.gone += 1
-        return
+    else:
+        _add_return(group, event)
+
+
+def _enough(group: GroupSummary, kind: Happened) -> Enough:
+    return group.enough.setdefault(kind, Enough())
+
+
+def _take_back_leave(group: GroupSummary) -> None:
+    """Count a leave no longer that turns out to be a poll timeout; in a log that is followed it was added before."""
+    if group.leave_reasons.get(UNSAID):
+        group.leaves -= 1
+        group.leave_reasons[UNSAID] -= 1
+        if not group.leave_reasons[UNSAID]:
+            del group.leave_reasons[UNSAID]
+
+
+def _add_return(group: GroupSummary, event: ExplainedEvent) -> None:
+    assert event.returned_ms is not None  # noqa: S101 - callers know that it is back
+    enough = _enough(group, event.kind)
     limit_ms = event.session_timeout_ms if event.kind is Happened.EXPIRED else event.rebalance_timeout_ms
     later_ms = event.late_ms or max(0, event.returned_ms - event.time_ms)
     enough.back += 1

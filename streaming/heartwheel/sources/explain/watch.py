@@ -149,10 +149,17 @@ class FollowedLog:
             evidence=Evidence(self._files[fact.file], fact.line),
         )
 
-    def joined(self, time_ms: int, group: WatchedGroup, member: LoggedMember, former_id: str) -> None:
+    def joined(
+        self,
+        time_ms: int,
+        group: WatchedGroup,
+        member: LoggedMember,
+        former_id: str,
+        removal: ExplainedEvent | None = None,
+    ) -> None:
         """Note that a member joined, unless several lines say so."""
         if not member.is_in and self._joined is not None:
-            self._joined(MemberJoined(time_ms, group.group_id, member.member_id, member.name, former_id))
+            self._joined(MemberJoined(time_ms, group.group_id, member.member_id, member.name, former_id, removal))
         member.is_in = True
 
     def make_poll_timeout(self, event: ExplainedEvent, times_out: int) -> None:

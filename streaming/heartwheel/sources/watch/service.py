@@ -157,7 +157,7 @@ class Watcher:
             logs=self._logs_max,
             storm=self._storm,
             after=max(0, min(newest - wanted, newest if news is None else news - 1)),
-            joined=self._page.lanes.joined,
+            joined=self._page.joined,
             causes=self._causes.known,
         )
 
