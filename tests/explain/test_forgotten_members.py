@@ -47,7 +47,7 @@ def text_kept(text: str) -> int:
 
 
 def test_members_that_are_out_for_long_are_forgotten() -> None:
-    """Of 500 members that a group loses in 500 weeks, a week's are in memory, and no event of the others."""
+    """Of 500 members that a group loses in 500 weeks, the last are in memory, and no event of the others."""
     members, events = kept(LoggedMember), kept(ExplainedEvent)
     history = History(["log"], hold_ms=0)
     for number in range(500):

@@ -23,7 +23,7 @@ BROKER_START_MS: Final = 180_000
 """How long after a broker's start a load still belongs to the start, ms."""
 
 _RETURN_MS: Final = 3_600_000
-_GONE_MS: Final = 7 * 86_400_000
+_GONE_MS: Final = 2 * 86_400_000
 """How long a member that is out is remembered if others of its group go after it, ms of the log's time."""
 
 _CAUSED_WITHIN_MS: Final = 2_000
