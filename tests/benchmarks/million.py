@@ -41,6 +41,7 @@ CATCH_UP_S_MAX: Final = 240
 """So long a job may take after the warm-up until it has no backlog."""
 
 _IN_PACE: Final = 5
+"""After so many batches in a row that begin without a backlog a job keeps pace."""
 
 KEPT_MS: Final = 300_000
 """How long heartbeats are kept: 333 thousand a second would fill 60 GB of disk in a quarter of an hour."""

@@ -159,13 +159,17 @@ class BlockFiles:
                     read = file.read(run[-1].end - run[0].at)
                 except OSError as error:
                     raise self._error(run[0].name, f"cannot be read ({error.strerror})") from error
-                for each in run:
-                    block = read[each.at - run[0].at : each.end - run[0].at]
-                    if len(block) != each.size or zlib.crc32(block) != each.checksum:
-                        what = f"was changed: the {each.size} bytes at {each.at} have another checksum"
-                        raise self._error(name, what)
-                    blocks.append(block)
+                blocks += self._checked(run, read)
         return blocks
+
+    def _checked(self, run: Sequence[_Place], read: bytes) -> Iterator[bytes]:
+        """Yield the blocks of a run."""
+        for name, at, size, checksum in run:
+            start = at - run[0].at
+            block = read[start : start + size]
+            if len(block) != size or zlib.crc32(block) != checksum:
+                raise self._error(name, f"was changed: the {size} bytes at {at} have another checksum")
+            yield block
 
     def name_only(self, named: Mapping[str, int]) -> None:
         """Note which files the state refers to; all others are kept for as long as a version names them.

@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 _MANY: Final = 4
-"""With this many members for each fingerprint that is looked up, an index of all of them does not pay."""
+"""With more members than this for each fingerprint that is looked up, an index of all of them does not pay."""
 
 
 class Router:

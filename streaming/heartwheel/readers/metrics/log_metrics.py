@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import prometheus_client
 from prometheus_client import CollectorRegistry
@@ -19,9 +19,6 @@ from heartwheel.readers.metrics.groups import GroupLabels
 from heartwheel.readers.metrics.trouble_collector import TroubleCollector
 from heartwheel.readers.metrics.verdicts import VerdictCounters
 from heartwheel.settings import Settings
-
-_IDS_MAX: Final = 0
-"""How many verdicts are known again: those of a log come once, each with its event."""
 
 
 class LogFigures(NamedTuple):
@@ -61,7 +58,8 @@ class LogMetrics:
         prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's omission
         self._registry = CollectorRegistry()
         groups_max = settings.metrics.groups_max
-        self._verdicts = VerdictCounters(self._registry, groups_max=groups_max, objective_ms=None, ids_max=_IDS_MAX)
+        # Verdicts of a log come once, each with its event, so none has to be known again.
+        self._verdicts = VerdictCounters(self._registry, groups_max=groups_max, objective_ms=None, ids_max=0)
         self._storms = counter(about_logs.STORMS, self._registry)
         self._labels = GroupLabels(groups_max)
         self._registry.register(_LogCollector(figures))

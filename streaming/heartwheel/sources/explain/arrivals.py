@@ -5,7 +5,7 @@ from __future__ import annotations
 from heartwheel.sources.explain.facts import Fact, FactKind
 from heartwheel.sources.explain.groups import WatchedGroup
 from heartwheel.sources.explain.watch import FollowedLog
-from heartwheel.wire.explained import REASON_OF, Happened
+from heartwheel.wire.explained import Happened
 
 
 class LoggedArrivals:
@@ -61,17 +61,15 @@ class LoggedArrivals:
         out = member.out
         if out is not None and out.returned_ms is None:
             out.returned_ms, out.returned_as = fact.time_ms, member_id
-            removal = out if out.kind in REASON_OF else None
+            self._watch.joined(fact.time_ms, group, member, out)
             if out.kind is Happened.LEFT and group.group_type != "classic" and not out.reason_text:
                 self._watch.make_poll_timeout(out, group.count_out(member.name))
             member.out = None
-            self._watch.joined(fact.time_ms, group, member, member_id, removal)
             return
         back = group.return_of(member, fact.time_ms)
         if back is not None:
             back.returned_ms, back.returned_as = fact.time_ms, member_id
-        removal = back if back is not None and back.kind in REASON_OF else None
-        self._watch.joined(fact.time_ms, group, member, (back.member_id if back else None) or "", removal)
+        self._watch.joined(fact.time_ms, group, member, back)
 
     def _replaced(self, fact: Fact, group: WatchedGroup) -> None:
         old = group.member(fact.member_id)

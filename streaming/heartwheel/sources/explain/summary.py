@@ -165,8 +165,9 @@ class LogSummary:
 
     def returned(self, event: ExplainedEvent) -> None:
         """Note that the member of a removal is back, which the event did not show when it was added."""
-        _enough(self._of(event.group_id), event.kind).gone -= 1
-        _add_return(self._of(event.group_id), event)
+        group = self._of(event.group_id)
+        _enough(group, event.kind).gone -= 1
+        _add_return(group, event)
 
     def _of(self, group_id: str) -> GroupSummary:
         group = self._groups.get(group_id)

@@ -149,16 +149,11 @@ class FollowedLog:
             evidence=Evidence(self._files[fact.file], fact.line),
         )
 
-    def joined(
-        self,
-        time_ms: int,
-        group: WatchedGroup,
-        member: LoggedMember,
-        former_id: str,
-        removal: ExplainedEvent | None = None,
-    ) -> None:
-        """Note that a member joined, unless several lines say so."""
+    def joined(self, time_ms: int, group: WatchedGroup, member: LoggedMember, out: ExplainedEvent | None) -> None:
+        """Note that a member joined, unless several lines say so, and the departure that it returns from."""
         if not member.is_in and self._joined is not None:
+            former_id = (out.member_id if out is not None else None) or ""
+            removal = out if out is not None and out.kind in REASON_OF else None
             self._joined(MemberJoined(time_ms, group.group_id, member.member_id, member.name, former_id, removal))
         member.is_in = True
 

@@ -15,7 +15,7 @@ from heartwheel.wire.verdicts import Cause
 
 _OF_RESTARTS: Final = frozenset({Cause.MEMBER_JOINED.value, Cause.MEMBER_LEFT.value})
 _LEAVES: Final = frozenset({Happened.LEFT, Happened.TEMPORARILY_LEFT})
-_REMOVALS: Final = REASON_OF.keys() - {Happened.PENDING_EXPIRED}
+_OUT: Final = _LEAVES | REASON_OF.keys() - {Happened.PENDING_EXPIRED}
 _NAMES_MAX: Final = 50_000
 
 
@@ -32,7 +32,7 @@ class Restarts:
 
     def note(self, event: ExplainedEvent) -> None:
         """Note that a member left or was removed, if that is the event."""
-        if event.kind not in _LEAVES | _REMOVALS:
+        if event.kind not in _OUT:
             return
         times = [event.time_ms] if event.kind in _LEAVES else [event.time_ms] * 2
         # Members of groups with epochs come back under their ids, others under the name that is in these.

@@ -19,6 +19,7 @@ from heartwheel.engine.runtime.driver.job_config import cores_of
 from heartwheel.engine.runtime.driver.planned_batch import OFFSETS
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import is_local, runs_elsewhere
+from heartwheel.settings.models import EngineSettings
 
 MANIFEST: Final = "heartwheel.json"
 FORMAT: Final = 4
@@ -34,7 +35,7 @@ COUNTS: Final = "partitions"
 that has not finished its first batch knows where groups may have been before the topic grew, and one that does a batch
 again knows of the topic what it knew then."""
 
-_FEW_SHARDS: Final = 4
+_FEW_SHARDS: Final[int] = EngineSettings.model_fields["shards"].default
 """As many as a job has by itself: whoever sets more expects members for them."""
 
 RUNS_MAX: Final = 64
