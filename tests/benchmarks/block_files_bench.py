@@ -31,7 +31,7 @@ from heartwheel.engine.runtime.map.packed import PayloadKind
 from heartwheel.engine.runtime.state.output import frame_of_output
 from heartwheel.engine.runtime.state.schema import StateRow
 from heartwheel.engine.runtime.state.state_function import state_function
-from heartwheel.engine.shard.block_files import FOLDER
+from heartwheel.engine.shard.block_store import FOLDER
 from heartwheel.engine.time import Reading, ReadingsBuilder, encode_readings
 from heartwheel.proof.testing import ProducedRecord, frame_of
 from heartwheel.settings import Settings
@@ -51,7 +51,7 @@ class Way(SparkState):
         super().__init__()
         self._checkpoint = checkpoint
         self._batch = -1
-        job = replace(JOB, folder=str(checkpoint), block_files_from=from_bytes)
+        job = replace(JOB, block_location=str(checkpoint), block_files_from=from_bytes)
         shape = partial(frame_of_output, topics=job.topics)
         self._function = state_function(job, advance_shard, shape, lambda: self._batch)
 

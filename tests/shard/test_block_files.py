@@ -16,8 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from heartwheel.engine.shard import Shard, ShardLimits, block_files, blocks, text
-from heartwheel.engine.shard.block_files import FOLDER, SWEEP_EVERY, BlockFileError, BlockFiles
+from heartwheel.engine.shard import Shard, ShardLimits, block_files, block_store, blocks, text
+from heartwheel.engine.shard.block_files import SWEEP_EVERY, BlockFileError, BlockFiles
+from heartwheel.engine.shard.block_store import FOLDER
 from heartwheel.engine.shard.codec import BLOB_VERSION
 from heartwheel.engine.shard.frame import decode_frame
 from heartwheel.proof.testing import OUTAGE_MIN_MS, LogBuilder, by_group, read_records, until
@@ -29,10 +30,10 @@ ALWAYS = 1
 """A threshold that every block is above."""
 
 
-def _shard(blob: str, checkpoint: Path | None, batch: int, from_bytes: int = ALWAYS, **changes: Any) -> Shard:
+def _shard(blob: str, checkpoint: Path | str | None, batch: int, from_bytes: int = ALWAYS, **changes: Any) -> Shard:
     files = None
     if checkpoint is not None:
-        files = BlockFiles(checkpoint, 3, batch=batch, from_bytes=from_bytes, versions=VERSIONS)
+        files = BlockFiles(str(checkpoint), 3, batch=batch, from_bytes=from_bytes, versions=VERSIONS)
     limits = changes.pop("limits", ShardLimits())
     return Shard(coordinator=ROOMY, limits=limits, outage_min_ms=OUTAGE_MIN_MS, blob=blob, files=files, **changes)
 
@@ -137,19 +138,22 @@ def test_w7_a_state_with_files_survives_the_round_trip(log: LogBuilder) -> None:
 @contextmanager
 def _small_blocks() -> Iterator[None]:
     """Let few rows fill several blocks, and few batches bring a sweep."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as copies:
+        patch.setattr(block_store, "_folder_of_copies", lambda: Path(copies))
         patch.setattr(block_files, "SWEEP_EVERY", 8)
         patch.setattr(text, "BLOCK_ROWS", 8)
         patch.setattr(blocks, "_BYTES", 128)
         yield
 
 
-@given(st.data())
+@pytest.mark.parametrize("scheme", ["", "file://"], ids=["folder", "uri"])
+@given(data=st.data())
 @settings(max_examples=EXAMPLES)
-def test_every_kept_version_has_its_files_whatever_crashes(data: st.DataObject) -> None:
+def test_every_kept_version_has_its_files_whatever_crashes(scheme: str, data: st.DataObject) -> None:
     """Crashes before the commit, repeats, twice at once: each kept version reads as it was, and nothing else stays."""
     with tempfile.TemporaryDirectory() as folder, _small_blocks():
-        checkpoint, batch = Path(folder), 0
+        Path(folder, FOLDER, "3").mkdir(parents=True)
+        checkpoint, batch = f"{scheme}{folder}", 0
         versions: list[tuple[str, Any]] = [("", [])]
         while batch < 4 * VERSIONS:
             members = data.draw(st.sampled_from([range(30), range(30), range(20, 50), range(4)]))
@@ -167,7 +171,9 @@ def test_every_kept_version_has_its_files_whatever_crashes(data: st.DataObject) 
             shard = _shard(blob, checkpoint, quiet)
             blob = shard.encode()
         assert shard._files is not None
-        assert set(_files(checkpoint)) == set(shard._files.files)
+        assert set(_files(Path(folder))) == set(shard._files.files)
+        if scheme:  # a worker keeps copies of no other files
+            assert {path.name for path in block_store._folder_of_copies().glob("*/3/*")} <= set(shard._files.files)
 
 
 @given(st.lists(st.binary(max_size=600), min_size=1))
@@ -176,7 +182,7 @@ def test_bytes_in_blocks_are_those_that_were_held_last(steps: list[bytes]) -> No
     """Bytes that change, grow and shrink from batch to batch come out of row and files as they went in."""
     encoded = ""
     with tempfile.TemporaryDirectory() as folder, _small_blocks():
-        files = BlockFiles(Path(folder), 3, batch=0, from_bytes=ALWAYS)
+        files = BlockFiles(folder, 3, batch=0, from_bytes=ALWAYS)
         for data in steps:
             held = blocks.ByteBlocks(encoded, files).hold(data)
             blocks.settle([held], files, in_files=True)

@@ -21,7 +21,7 @@ from heartwheel.engine.heartbeats.plugin import HeartbeatPlugin
 from heartwheel.engine.runtime.driver import query as queries
 from heartwheel.engine.runtime.driver.job import start_query
 from heartwheel.engine.runtime.driver.session import session_conf, start_session
-from heartwheel.engine.shard.block_files import FOLDER
+from heartwheel.engine.shard.block_store import FOLDER
 from heartwheel.kafka.broker.embedded import EmbeddedKafka
 from heartwheel.kafka.broker.jars import fetch_jars
 from heartwheel.kafka.client import admin_client

@@ -141,7 +141,7 @@ class Job:
         settings: `--set` texts on top of quick ones for tests.
     """
 
-    def __init__(self, topics: Topics, checkpoint: Path, *settings: str) -> None:
+    def __init__(self, topics: Topics, checkpoint: Path, *settings: str, store: str = "") -> None:
         self.topics = topics
         flags = [
             *(f"kafka.topics.{name}={real}" for name, real in topics.names.items()),
@@ -156,7 +156,7 @@ class Job:
         self.flags = [f"kafka.bootstrap_servers={topics.bootstrap}", *flags]
         self.command = [
             *(sys.executable, "-m", "heartwheel", "run"),
-            *("--bootstrap-servers", topics.bootstrap, "--checkpoint", str(checkpoint)),
+            *("--bootstrap-servers", topics.bootstrap, "--checkpoint", f"{store}{checkpoint}"),
             *(word for flag in flags for word in ("--set", flag)),
         ]
         self._log = checkpoint.with_name(f"{checkpoint.name}.log")

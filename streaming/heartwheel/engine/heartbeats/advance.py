@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Final
 
 import pandas as pd
@@ -106,11 +105,11 @@ def advance_shard(
 
 
 def _block_files(config: JobConfig, shard_index: int, batch: int | None) -> BlockFiles | None:
-    """Return where blocks of the state may lie: a worker reaches folders, and no other file system."""
-    if not config.folder:
+    """Return where blocks of the state may lie."""
+    if not config.block_location:
         return None
     return BlockFiles(
-        Path(config.folder),
+        config.block_location,
         shard_index,
         batch=batch,
         from_bytes=config.block_files_from,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
 from heartwheel.engine.runtime.driver.job_config import StreamConfig, stream_config
 from heartwheel.engine.runtime.map.frames import is_bounded_by
+from heartwheel.engine.shard.block_store import why_unreachable
 from heartwheel.engine.shard.limits import ShardLimits
 from heartwheel.settings import Settings
 from heartwheel.settings.locations import folder_of, is_local
@@ -20,7 +21,8 @@ class JobConfig(StreamConfig):
         at_risk_count: members nearest to expiry that a status row names.
         wheel_size: buckets a level of the wheel.
         feeds: the feeds whose times are believed.
-        folder: of the checkpoint, from the root on, as workers may start elsewhere; empty if it is in none.
+        block_location: the checkpoint whose block files workers use: a folder, from the root on, as they may start
+            elsewhere, or a URI; empty for none.
         block_files_from: size of a shard's ids, details and fingerprints from which on they are in files, bytes; 0 for
             never.
         repeats: whether heartbeats that shards were given lately may come without their bytes.
@@ -32,10 +34,18 @@ class JobConfig(StreamConfig):
     coordinator: CoordinatorConfig = field(default_factory=CoordinatorConfig)
     limits: ShardLimits = field(default_factory=ShardLimits)
     feeds: tuple[str, ...] = ()
-    folder: str = ""
+    block_location: str = ""
     block_files_from: int = 0
     repeats: bool = True
     long_records: bool = False
+
+
+def without_block_files(settings: Settings) -> str:
+    """Return why a job that is to have block files can have none; empty if it can, or is to have none."""
+    location = settings.checkpoint.location
+    if is_local(location) or not settings.engine.block_files_from_bytes:
+        return ""
+    return why_unreachable(location.rstrip("/"))
 
 
 def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:
@@ -62,7 +72,8 @@ def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, 
             state_bytes_max=engine.state_bytes_max,
         ),
         feeds=tuple(engine.feeds.split(",")) if engine.feeds else (),
-        folder=str(folder_of(location).absolute()) if is_local(location) else "",
-        block_files_from=engine.block_files_from_bytes,
+        block_location=str(folder_of(location).absolute()) if is_local(location) else location.rstrip("/"),
+        # What is in files already is read by workers all the same, and brought back into the rows.
+        block_files_from=0 if without_block_files(settings) else engine.block_files_from_bytes,
         long_records=is_bounded_by(settings.spark.conf),
     )

@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from heartwheel.engine.heartbeats.advance import advance_shard
-from heartwheel.engine.heartbeats.config import JobConfig, job_config
+from heartwheel.engine.heartbeats.config import JobConfig, job_config, without_block_files
 from heartwheel.engine.heartbeats.packer import pack_batches
 from heartwheel.engine.heartbeats.repeats import BatchOf
 from heartwheel.engine.runtime.driver.job import Job
@@ -25,7 +25,6 @@ from heartwheel.engine.runtime.state.faults import LONG_RECORD, UNKNOWN_HEARTBEA
 from heartwheel.engine.runtime.state.output import Output
 from heartwheel.engine.runtime.state.schema import PACKED
 from heartwheel.settings import Settings
-from heartwheel.settings.locations import is_local
 
 _log = logging.getLogger(__name__)
 
@@ -90,9 +89,12 @@ def heartbeat_job(settings: Settings) -> Job[JobConfig]:
     Raises:
         CheckpointError: the checkpoint does not fit the configuration.
     """
-    if settings.engine.block_files_from_bytes and not is_local(settings.checkpoint.location):
-        _log.info(
-            "%s is no folder: all state is in its rows, and there are no block files", settings.checkpoint.location
+    if reason := without_block_files(settings):
+        _log.warning(
+            "all state stays in its rows, without block files, as Python does not reach %s: %s; hint: %s",
+            settings.checkpoint.location,
+            reason,
+            "docs/state.md, or engine.block_files_from=0B",
         )
     return Job(HeartbeatPlugin(), settings)
 

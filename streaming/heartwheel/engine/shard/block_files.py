@@ -1,4 +1,4 @@
-"""Block files: what a large shard seldom changes, in files beside the checkpoint that are written once.
+"""Block files: what a large shard seldom changes, in files of the checkpoint that are written once.
 
 A state row is read and written whole in every batch, so it should hold what changes. A **block** of ids, details or
 fingerprints may lie in a file instead, and the row then has a reference to it. Whatever crashes, every version of the
@@ -20,17 +20,13 @@ import secrets
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
 
-from heartwheel.base.private import private_folder
+from heartwheel.engine.shard.block_store import BlockStoreError, block_store
 from heartwheel.engine.shard.frame import StateBlobError
-
-FOLDER: Final = "blocks"
-"""The folder of a checkpoint that has the block files, in a folder for each shard."""
 
 MARK: Final = "@"
 """The first character of a reference; no text of a block begins so."""
@@ -65,7 +61,7 @@ class BlockFiles:
     """The block files of one shard in one batch.
 
     Args:
-        checkpoint: the folder of the checkpoint.
+        checkpoint: the folder of the checkpoint, or its URI in an object store.
         batch: the number of the batch; `None` where nothing is to be written.
         from_bytes: size of all blocks from which on they are in files, bytes; 0 for never, which also brings those that
             are in files back into the row.
@@ -73,9 +69,9 @@ class BlockFiles:
     """
 
     def __init__(
-        self, checkpoint: Path, shard: int, *, batch: int | None = None, from_bytes: int = 0, versions: int = 10
+        self, checkpoint: str, shard: int, *, batch: int | None = None, from_bytes: int = 0, versions: int = 10
     ) -> None:
-        self._folder = checkpoint / FOLDER / str(shard)
+        self._store = block_store(checkpoint, shard)
         self._shard, self._batch = shard, batch
         # Spark deletes old versions now and then, and counts them from the batch that is running or the one before.
         self._oldest = (batch or 0) - versions - 2
@@ -97,12 +93,13 @@ class BlockFiles:
 
         Raises:
             BlockFileError: one is not, or has not its size.
+            BlockStoreError: the object store cannot be reached.
             msgspec.MsgspecError: it is no such section.
         """
         self._listed = msgspec.msgpack.decode(section, type=_Listed)
         for name, size in self.files.items():
             try:
-                found = (self._folder / name).stat().st_size
+                found = self._store.local(name, size).stat().st_size
             except OSError as error:
                 raise self._error(name, f"cannot be read ({error.strerror})") from error
             if found != size:
@@ -120,19 +117,11 @@ class BlockFiles:
         """Write a new file, and return a reference to each block.
 
         Raises:
-            OSError: it cannot be written; nothing is left of it.
+            BlockStoreError: the object store cannot be reached.
+            OSError: it cannot be written; nothing is left of it on this machine.
         """
         name = f"{self._batch:0{_BATCH_CHARS}x}{secrets.token_hex(4)}"
-        private_folder(self._folder.parent)
-        private_folder(self._folder)
-        path = self._folder / name
-        with path.open("xb") as file:
-            try:
-                file.writelines(blocks)
-                file.flush()
-            except OSError:
-                path.unlink()  # a full disk needs the room
-                raise
+        self._store.put(name, blocks)
         references, at = [], 0
         for block in blocks:
             references.append(f"{MARK}{name}{at:08x}{len(block):08x}{zlib.crc32(block):08x}")
@@ -154,7 +143,8 @@ class BlockFiles:
                     if file is None or name != run[0].name:
                         opened.close()
                         name = run[0].name
-                        file = opened.enter_context((self._folder / name).open("rb", buffering=0))
+                        path = self._store.local(name, self.files.get(name, -1))
+                        file = opened.enter_context(path.open("rb", buffering=0))
                     file.seek(run[0].at)
                     read = file.read(run[-1].end - run[0].at)
                 except OSError as error:
@@ -178,28 +168,28 @@ class BlockFiles:
             named: the size of the blocks that are referred to, by file, bytes.
         """
         batch = self._batch or 0
-        dropped = {name: since for name, since in self._listed.dropped.items() if since >= self._oldest}
-        dropped |= {name: batch for name in self.files if name not in named}
+        dropped = self._listed.dropped | {name: batch for name in self.files if name not in named}
         files = {name: size for name, size in self.files.items() if name in named}
         self._listed = _Listed(files, dropped, sum(named.values()))
 
     def sweep(self) -> None:
         """Delete, every `SWEEP_EVERY` batches, the files that no kept version of the state names.
 
-        What cannot be deleted is left to the next time.
+        What cannot be deleted is left to the next time. A shard that has no files, and is to have none, does not look.
         """
-        if self._batch is None or self._batch % SWEEP_EVERY:
+        listed = self._listed
+        if self._batch is None or self._batch % SWEEP_EVERY or not (self.from_bytes or listed.files or listed.dropped):
             return
-        with contextlib.suppress(OSError):
-            for path in self._folder.iterdir():
-                name = path.name
-                if not _NAME.fullmatch(name) or name in self.files or name in self._listed.dropped:
-                    continue
-                if int(name[:_BATCH_CHARS], 16) < self._oldest:
-                    path.unlink(missing_ok=True)
+        listed.dropped = {name: since for name, since in listed.dropped.items() if since >= self._oldest}
+        kept = listed.files.keys() | listed.dropped.keys()
+        with contextlib.suppress(OSError, BlockStoreError):
+            self._store.forget(kept)
+            for name in self._store.names():
+                if _NAME.fullmatch(name) and name not in kept and int(name[:_BATCH_CHARS], 16) < self._oldest:
+                    self._store.delete(name)
 
     def _error(self, name: str, what: str) -> BlockFileError:
-        return BlockFileError(f"block file {self._folder / name} of shard {self._shard} {what}")
+        return BlockFileError(f"block file {self._store.where(name)} of shard {self._shard} {what}")
 
 
 class _Place(NamedTuple):

@@ -115,6 +115,7 @@ def encode_state(state: ShardState) -> str:
 
     Raises:
         BlockFileError: a block file cannot be read.
+        BlockStoreError: the object store of the block files cannot be reached.
         OSError: a block file cannot be written.
     """
     members, groups = state.members.dump(), state.groups.dump()
@@ -170,6 +171,7 @@ def decode_state(blob: str, files: BlockFiles | None = None) -> ShardState:
 
     Raises:
         BlockFileError: a block file that it names is missing, cut short or changed.
+        BlockStoreError: the object store of the block files cannot be reached.
         CorruptBlobError: if it is cut short, changed, or contradicts itself.
         OldBlobVersionError: if a release wrote it whose state cannot be continued.
         UnknownBlobVersionError: if a newer release wrote it.
@@ -218,7 +220,7 @@ def _open_files(sections: dict[str, str], files: BlockFiles | None) -> ByteBlock
     about_files = sections.pop("block_files", "")
     fingerprints = "" if "fingerprints" in sections else sections.pop("fingerprint_list")
     if files is None and fingerprints:
-        raise BlockFileError("the state names block files, which no worker reaches: the checkpoint is in no folder")
+        raise BlockFileError("the state names block files, and was opened without its checkpoint")
     if files is not None and about_files:
         files.load(decode_section(about_files))
     return ByteBlocks(fingerprints, files)

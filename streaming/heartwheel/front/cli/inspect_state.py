@@ -112,7 +112,7 @@ def decode_shard(index: int, state: tuple[int, int, int, int, int, str], checkpo
             hint="run the release that wrote it",
         )
     try:
-        files = BlockFiles(checkpoint, index)
+        files = BlockFiles(str(checkpoint), index)
         shard = Shard(coordinator=CoordinatorConfig(), limits=_NO_LIMITS, blob=blob, files=files)
     except StateBlobError as error:
         raise CheckpointError(f"the state of shard {index} cannot be read: {error}", hint=_RESTORE) from error

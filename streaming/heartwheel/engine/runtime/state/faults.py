@@ -74,6 +74,12 @@ _KNOWN: Final = (
         _NEVER,
     ),
     (
+        r"BlockStoreError",
+        "the block files of the state cannot be reached",
+        "the job continues once they are; each executor needs the credentials of the object store (docs/state.md)",
+        _FOR_EVER,
+    ),
+    (
         r"CorruptBlobError|OldBlobVersionError|UnknownBlobVersionError|StateVersionError",
         "the state in the checkpoint cannot be read",
         "run the release that wrote it, restore the checkpoint from a backup, or start on a new checkpoint.location",
