@@ -58,6 +58,8 @@ _LATE_RECORDS: Final = "tests/audit/test_late_records.py"
 _CUTS: Final = "tests/sessions/test_cuts.py"
 _MOMENTS: Final = "tests/sessions/test_moments.py"
 _HOSTILE: Final = "tests/sessions/test_hostile_rows.py"
+_BLOCKS: Final = "tests/shard/test_block_files.py"
+_STORE: Final = "tests/shard/test_block_store.py"
 _HISTORY: Final = "tests/simulation/test_chosen_histories.py::test_chosen_history"
 _TRACK: Final = "tests/simulation/test_track_record.py::test_bug_of_the_track_record_is_found_again"
 
@@ -2013,5 +2015,61 @@ MUTANTS: Final = (
         "np.maximum(times_ms, 0)",
         "P1",
         f"{_HOSTILE}::test_rows_that_say_nothing_are_counted",
+    ),
+    Mutant(
+        "block files: a version that may be read again loses its files",
+        f"{_ENGINE}/engine/shard/block_files.py",
+        "for name, since in listed.dropped.items() if since >= self._oldest}",
+        "for name, since in listed.dropped.items() if since >= (self._batch or 0)}",
+        "P3",
+        f"{_BLOCKS}::test_every_kept_version_has_its_files_whatever_crashes[folder]",
+    ),
+    Mutant(
+        "block files: those of a task that may still commit are swept",
+        f"{_ENGINE}/engine/shard/block_files.py",
+        " and int(name[:_BATCH_CHARS], 16) < self._oldest:",
+        ":",
+        "P3",
+        f"{_BLOCKS}::test_what_others_put_into_the_folder_stays",
+    ),
+    Mutant(
+        "block files: what a crash left stays for ever",
+        f"{_ENGINE}/engine/shard/block_files.py",
+        "                    self._store.delete(name)\n",
+        "                    self._store.where(name)\n",
+        "P6",
+        f"{_STORE}::test_what_no_state_names_is_deleted",
+    ),
+    Mutant(
+        "block files: two tasks of one batch write the same file",
+        f"{_ENGINE}/engine/shard/block_files.py",
+        '        name = f"{self._batch:0{_BATCH_CHARS}x}{secrets.token_hex(4)}"\n',
+        '        name = f"{self._batch:0{_BATCH_CHARS}x}00000000"\n',
+        "P3",
+        f"{_BLOCKS}::test_two_writers_of_one_batch_have_files_of_their_own",
+    ),
+    Mutant(
+        "block files: a changed block is taken for the one that was written",
+        f"{_ENGINE}/engine/shard/block_files.py",
+        "if len(block) != size or zlib.crc32(block) != checksum:",
+        "if len(block) != size:",
+        "P3",
+        f"{_STORE}::test_f6_a_damaged_object_is_refused_by_name",
+    ),
+    Mutant(
+        "block files: a store that does not answer is taken for a damaged state",
+        f"{_ENGINE}/engine/shard/block_store.py",
+        '            raise BlockStoreError(f"{self._checkpoint} cannot be reached',
+        '            raise OSError(f"{self._checkpoint} cannot be reached',
+        "P5",
+        f"{_STORE}::test_f6_a_store_that_cannot_be_reached_is_no_damage",
+    ),
+    Mutant(
+        "block files: a copy that was cut short is read as it is",
+        f"{_ENGINE}/engine/shard/block_store.py",
+        "if not copy.exists() or copy.stat().st_size != size:",
+        "if not copy.exists():",
+        "P3",
+        f"{_STORE}::test_another_machine_fetches_the_files_once",
     ),
 )
