@@ -47,12 +47,14 @@ def show_answers(sums: LogSummary, *, rows: bool) -> None:
 
 def show_summary(sums: LogSummary, *, json: bool) -> None:
     """Print a table of the groups, or one JSON document a line."""
+    import msgspec
+
     from heartwheel.sources.explain.verdicts import judged
 
     groups = judged(sums)
     if json:
         for group in groups:
-            print_json_line(group)
+            print_json_line(msgspec.structs.asdict(group) | {"kicks": group.kicks})
         return
     rows = [_row(group) for group in groups]
     # A column without a value for any group would push the others out of a narrow terminal.
@@ -71,7 +73,7 @@ _ALWAYS: Final = ("group", "now", "out", "rebalances")
 def _row(group: GroupSummary) -> dict[str, str]:
     from heartwheel.wire.explained import Happened
 
-    kicks = dict(group.kicks)
+    kicks = group.kicks
     polls, pending = kicks.pop(Happened.POLL_TIMEOUT, 0), kicks.pop(Happened.PENDING_EXPIRED, 0)
     worst = max(group.worst.items(), key=lambda each: each[1], default=None)
     return {

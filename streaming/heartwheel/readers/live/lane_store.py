@@ -44,7 +44,7 @@ class MarkKind(enum.Enum):
     STORM = enum.auto()
 
 
-class Mark(msgspec.Struct, kw_only=True):
+class Mark(msgspec.Struct, kw_only=True, gc=False):
     """One thing that happened in a group.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from heartwheel.readers.live.expiration import Expiration, expiration_of
+from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration, expiration_of
 from heartwheel.readers.live.seen import Seen
 from heartwheel.wire.verdict_rows import ExpirationRow
 
@@ -32,12 +32,13 @@ class ExpirationWindow:
         """From when on it has all that were not too old, by append time, epoch ms; `None`: from the first on."""
         self.duplicates = 0
         self._by_id: dict[str, Expiration] = {}
-        # Ids are remembered for longer than their rows: a crash may repeat rows older than a busy minute.
+        # Ids are remembered for longer than their rows: a crash of the engine may repeat rows older than a busy minute.
         self._seen = Seen(_IDS_A_ROW * rows_max)
 
     def add(self, row: ExpirationRow, *, append_ms: int, partition: int, offset: int) -> Expiration | None:
         """Keep an expiration; `None` if its id was seen before."""
-        if not self._seen.is_new(row.id):
+        is_of_log = row.shard == FROM_A_LOG  # nothing repeats its older rows
+        if row.id in self._by_id if is_of_log else not self._seen.is_new(row.id):
             self.duplicates += 1
             return None
         self.newest_seq += 1

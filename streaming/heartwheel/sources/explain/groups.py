@@ -194,7 +194,9 @@ class WatchedGroup:
             yield _drop_first(self._members)
 
     def add_cause(self, time_ms: int, cause: str, member_id: str) -> None:
-        """Note a change to a member, which may lead to an epoch."""
+        """Note a change to a member, which may lead to an epoch; a classic group has none."""
+        if self.group_type == "classic":
+            return
         self._causes = [*self._recent_causes(time_ms)[1 - _CAUSES_MAX :], (time_ms, cause, member_id)]
 
     def take_causes(self, time_ms: int) -> Sequence[tuple[int, str, str]]:

@@ -103,7 +103,7 @@ def _troubles(group: GroupSummary) -> Iterator[Trouble]:
     if often and often[0].count >= FLAPS_MIN:
         words = f"{often[0].member_id} was out {count(often[0].count, 'time')}"
         yield Trouble(kind=TroubleKind.FLAPPING, words=words, count=often[0].count, offenders=often)
-    slow = sum(group.kicks.get(kind, 0) for kind in _SLOW)
+    slow = sum(each.number for kind, each in group.enough.items() if kind in _SLOW)
     if slow >= LATE_POLLS_MIN:
         words = f"{count(slow, 'member')} did not poll in time"
         yield Trouble(kind=TroubleKind.LATE_POLLS, words=words, count=slow, offenders=often)

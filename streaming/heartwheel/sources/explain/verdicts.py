@@ -52,7 +52,8 @@ def verdict_of(group: GroupSummary, *, follows: bool = False) -> list[str]:
     Args:
         follows: whether the log goes on, so that its end is now.
     """
-    out = {kind: number for kind, number in group.kicks.items() if kind != Happened.PENDING_EXPIRED}
+    kicks = group.kicks
+    out = {kind: number for kind, number in kicks.items() if kind != Happened.PENDING_EXPIRED}
     if out:
         what = _kicked(group, out)
         do = _to_do(group, out, follows=follows)
@@ -64,8 +65,8 @@ def verdict_of(group: GroupSummary, *, follows: bool = False) -> list[str]:
         causes = f": {_causes(group)}" if group.whole else ""
         what = [f"No member was thrown out, but the group rebalanced again and again{causes}."]
         do = [_STATIC]
-    elif group.kicks:
-        what = [f"{_times(group.kicks[Happened.PENDING_EXPIRED])} a client asked to join and did not come back."]
+    elif kicks:
+        what = [f"{_times(kicks[Happened.PENDING_EXPIRED])} a client asked to join and did not come back."]
         do = advice(ExpiryReason.PENDING_TIMEOUT)[-1:]
     else:
         what, do = ["No member was thrown out." if group.from_coordinator else _NOT_TOLD], []
@@ -114,7 +115,7 @@ def _enough(group: GroupSummary, kind: Happened, enough: Enough, *, follows: boo
     name = SETTING[group.group_type] if kind is Happened.EXPIRED else _SETTING.get(kind)
     if name is None:
         return []
-    number, who = enough.back + enough.gone, enough.name or "That member"
+    number, who = enough.number, enough.name or "That member"
     if not enough.back:
         if follows:
             who = f"{who} is not" if number == 1 else "None of those that were out is"
