@@ -66,7 +66,7 @@ class GroupIndex:
 
     def _forget(self, entry: GroupEntry) -> None:
         self.forgotten += 1
-        times = [each.append_ms for each in entry.expirations] + [line["time_ms"] for line in entry.lines]
+        times = [each.append_ms for each in entry.expirations] + [line.time_ms for line in entry.lines]
         times += [] if entry.newest is None else [entry.newest.time_ms]
         self._note_dropped(max(times, default=-1))
 
@@ -77,7 +77,7 @@ class GroupIndex:
         """Add a line of a broker's log that is no row of a topic."""
         entry = self.touch(group_id)
         entry.lines = with_row(entry.lines, line)
-        self._lines.append((line["time_ms"], entry))
+        self._lines.append((line.time_ms, entry))
         if len(self._lines) > self._triggers_max:
             time_ms, entry = self._lines.popleft()
             entry.lines = without_first(entry.lines)
@@ -144,7 +144,7 @@ class GroupIndex:
         if arrival is None:
             self._wait_for(expiration)
             return False
-        expiration.returned_ms = arrival.time_ms
+        _note_return(expiration, arrival)
         return True
 
     def _wait_for(self, expiration: Expiration) -> None:
@@ -160,7 +160,7 @@ class GroupIndex:
         if not found:
             self._arrivals.add(arrival, (same, client), arrival.time_ms)
         for expiration in found:
-            expiration.returned_ms = arrival.time_ms
+            _note_return(expiration, arrival)
         return found
 
     def _take_back(self, row: TriggerRow, came: TriggerRow, ended: list[Expiration]) -> list[Expiration]:
@@ -201,3 +201,9 @@ class GroupIndex:
             if entry.version <= version:
                 return
             yield entry
+
+
+def _note_return(expiration: Expiration, arrival: Arrival) -> None:
+    """Note when a member was back, unless its log has said that: a rebalance that names it begins a moment later."""
+    if expiration.returned_ms is None:
+        expiration.returned_ms = arrival.time_ms

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from collections.abc import Callable
+from typing import NamedTuple
 
 import msgspec
 
 
-class LoggedLine(TypedDict):
-    """A line of a group's timeline: when (epoch ms), its kind, and its text."""
+class LoggedLine(NamedTuple):
+    """A line of a group's timeline.
+
+    Args:
+        time_ms: when, epoch ms.
+        kind: its kind.
+        text: its text, or what returns it as of now: a storm grows after its line is there.
+        member_id: the member that left; empty for other kinds.
+    """
 
     time_ms: int
     kind: str
-    text: str
+    text: str | Callable[[], str]
+    member_id: str = ""
 
 
 class EmptyGroup(msgspec.Struct, frozen=True, kw_only=True):

@@ -162,6 +162,16 @@ class Picture:
         with self.lock:
             self.groups.add_line(group_id, line)
 
+    def returned(self, id_: str, time_ms: int) -> None:
+        """Note when the member of an expiration from a broker's log was back, if the expiration is kept."""
+        with self.lock:
+            kept = self.window.by_id(id_)
+            if kept is not None and kept.returned_ms != time_ms:
+                kept.returned_ms = time_ms
+                self._note_change(kept)
+                self.groups.touch(kept.group_id)
+            del self.returns[:-_RETURNS_MAX]
+
     def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - its one argument
         """Note whether Kafka answers.
 

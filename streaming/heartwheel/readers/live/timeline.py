@@ -12,6 +12,7 @@ from heartwheel.base.phrases import count, length
 from heartwheel.readers.live.changes import cause_words
 from heartwheel.readers.live.expiration import FROM_A_LOG, Expiration
 from heartwheel.readers.live.group_entry import GroupEntry
+from heartwheel.readers.live.logged import LoggedLine
 from heartwheel.readers.live.older import older_until_ms, picture_with
 from heartwheel.readers.live.picture import Picture
 from heartwheel.wire.verdict_rows import TriggerRow
@@ -118,9 +119,18 @@ def _lines_of(entry: GroupEntry) -> list[TimelineLine]:
                 continue
             lines.append(_changed(row, hidden if hidden is not None and hidden.joined == row.removed else None))
             hidden = None
-    lines += entry.lines
+    # A leave is a poll timeout if the member is back under its id, which may be known after the line is there.
+    timed_out = {
+        (each.deadline_ms, each.member_id) for each in entry.expirations if each.reason == ExpiryReason.POLL_TIMEOUT
+    }
+    lines += [_logged(each) for each in entry.lines if (each.time_ms, each.member_id) not in timed_out]
     lines.sort(key=lambda line: line["time_ms"])
     return lines
+
+
+def _logged(line: LoggedLine) -> TimelineLine:
+    text = line.text if isinstance(line.text, str) else line.text()
+    return TimelineLine(time_ms=line.time_ms, kind=line.kind, text=text)
 
 
 def _expired(each: Expiration) -> TimelineLine:

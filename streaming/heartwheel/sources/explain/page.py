@@ -17,7 +17,7 @@ from heartwheel.readers.live.picture import Picture
 from heartwheel.settings import Settings
 from heartwheel.sources.explain.picture import logged_line, show_summary
 from heartwheel.sources.explain.scan import Scanned
-from heartwheel.sources.explain.shown import ShownEvent, with_rows
+from heartwheel.sources.explain.shown import ShownEvent, id_of_removal, with_rows
 from heartwheel.sources.explain.summary import LogSummary
 from heartwheel.wire.explained import ExplainedEvent
 
@@ -74,6 +74,8 @@ class LogPage(Served):
         self._follows = follows
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
         self._doubted = 0
+        self._back: list[tuple[str, int]] = []
+        """Removals whose members are back, which may not be shown yet, by their ids, and since when, epoch ms."""
         self.picture.log = self._sentence(None)
         super().__init__(server_of(self.picture, settings, metrics=metrics))
 
@@ -91,6 +93,9 @@ class LogPage(Served):
         self.picture.log_tells = scanned.coordinator_lines > 0
         if events:
             self.picture.apply([row for each in events for row in each.rows], now_ms=wall_ms())
+        for id_, returned_ms in self._back:
+            self.picture.returned(id_, returned_ms)
+        self._back.clear()
         with self.picture.lock:
             for event, _ in events:
                 self._summary.add(event)
@@ -112,6 +117,7 @@ class LogPage(Served):
         if self._follows and member.removal is not None:
             with self.picture.lock:
                 self._summary.returned(member.removal)
+            self._back.append((id_of_removal(member.removal), member.time_ms))
             self._is_stale = True
 
     def known_from(self, time_ms: int | None) -> None:

@@ -35,14 +35,13 @@ def logged_line(event: ExplainedEvent) -> LoggedLine | None:
     kind = _LINES.get(event.kind)
     if kind is None:
         return None
+    if kind == "storm":
+        return LoggedLine(event.time_ms, kind, lambda: f"Storm: {what(event)}")
     words = what(event)
-    if kind == "left":
-        words = f"{event.member_id} {'' if words.startswith(('left', 'came')) else 'left: '}{words}"
-    elif kind == "storm":
-        words = f"Storm: {words}"
-    else:
-        words = f"The group moved {words}"
-    return LoggedLine(time_ms=event.time_ms, kind=kind, text=words)
+    if kind == "moved":
+        return LoggedLine(event.time_ms, kind, f"The group moved {words}")
+    words = f"{event.member_id} {'' if words.startswith(('left', 'came')) else 'left: '}{words}"
+    return LoggedLine(event.time_ms, kind, words, event.member_id or "")
 
 
 def show_summary(picture: Picture, summary: LogSummary, scanned: Scanned) -> None:

@@ -74,6 +74,11 @@ def rows_of_log(events: Iterable[ExplainedEvent]) -> Iterator[TopicRow]:
             yield _topic_row(OutputTopic.TRIGGERS, event, begun)
 
 
+def id_of_removal(event: ExplainedEvent) -> str:
+    """Return the id of a removal's row."""
+    return logged_id(event.time_ms, _id(event, "expired"))
+
+
 def _topic_row(source: OutputTopic, event: ExplainedEvent, row: LoggedExpiration | TriggerRow) -> TopicRow:
     return TopicRow(source, 0, event.evidence.line, event.time_ms, row)
 
@@ -82,7 +87,7 @@ def _expiration(event: ExplainedEvent) -> LoggedExpiration:
     of_session = event.kind in {Happened.EXPIRED, Happened.PENDING_EXPIRED}
     source = f"The log says so: {event.evidence.file}, line {event.evidence.line}."
     return LoggedExpiration(
-        id=logged_id(event.time_ms, _id(event, "expired")),
+        id=id_of_removal(event),
         group_id=event.group_id,
         member_id=event.member_id or name_of(event),  # a consumer's own log may not name it
         group_instance_id=event.group_instance_id,
