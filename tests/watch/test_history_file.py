@@ -59,6 +59,24 @@ def test_a_full_disk_is_named_and_loses_nothing(tmp_path: Path) -> None:
     assert kept(file)[0] == before
 
 
+@pytest.mark.parametrize("name", ["broker[1].log", "broker*.log", "broker?.log"])
+def test_a_name_may_have_the_signs_of_a_pattern(tmp_path: Path, name: str) -> None:
+    """Such a log is found again after a restart, and so is what was rotated meanwhile; the log beside it is another."""
+    log, file = tmp_path / name, tmp_path / "history.db"
+    line = f"{HEAD}Member m-{{}} in group g has failed, removing it from the group{LOGGER}\n"
+    log.write_text(line.format(1))
+    watch_once(file, str(log))
+    watch_once(file, str(log))
+    with log.open("a") as out:
+        out.write(line.format(2))
+    log.rename(f"{log}.1")
+    (tmp_path / "broker1.log").write_text(line.format("other"))
+    log.write_text(line.format(3))
+    watch_once(file, str(log))
+    with HistoryFile(file, writes=False) as history:
+        assert [kept.fact.member_id for kept in history.facts()] == ["m-1", "m-2", "m-3"]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_nothing_is_lost_or_kept_twice_wherever_the_watcher_is_killed(tmp_path: Path, seed: int) -> None:
     """Two logs grow and are rotated, also while nobody reads: their history says what they say as a whole."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import gzip
 import hashlib
 import os
@@ -254,7 +255,7 @@ def _is_copy(path: Path, head: str) -> bool:
 def _files(path: Path) -> list[tuple[Path, os.stat_result]]:
     """Return a log and its rotated files with their stat results, the oldest first."""
     found = []
-    for each in path.parent.glob(f"{path.name}*"):
+    for each in path.parent.glob(f"{glob.escape(path.name)}*"):
         with contextlib.suppress(FileNotFoundError):  # a rotation renames, compresses and deletes meanwhile
             if stat.S_ISREG((status := each.stat()).st_mode):
                 found.append((each, status))
