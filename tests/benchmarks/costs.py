@@ -33,6 +33,7 @@ MANY: Final = 1_000_000
 MEMBERS_PER_SHARD: Final = 60_000
 PARTITIONS: Final = 4
 SESSION_MS: Final = 45_000
+"""Of members that beat every few seconds; it is four times a longer interval."""
 _MIB: Final = 2**20
 
 
@@ -102,7 +103,7 @@ def beating(topics: Topics, members: int, chosen: argparse.Namespace) -> Iterato
     if not members:
         yield
         return
-    who = RawMembers(members=members, session_timeout_ms=SESSION_MS, generation_id=1)
+    who = RawMembers(members=members, session_timeout_ms=max(SESSION_MS, round(chosen.every * 4000)), generation_id=1)
     per_batch = max(1, min(4_000, members // 100))
     over = threading.Event()
 

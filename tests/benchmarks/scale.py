@@ -66,7 +66,7 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="10 and 100 thousand members, and fewer heartbeats")
-    parser.add_argument("--members", type=int, nargs="*", help="sizes (default: 10 thousand to 3 million)")
+    parser.add_argument("--members", type=int, nargs="*", help="sizes (default: 10 thousand to 10 million)")
     parser.add_argument("--records", type=int, help="least heartbeats of each drain (default: 6 million)")
     parser.add_argument("--live", type=int, help="seconds of each live load; 0 leaves it out (default: 30)")
     parser.add_argument(
@@ -75,7 +75,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cluster", type=int, help="members on a cluster; 0 leaves it out (default: 500 thousand)")
     parser.add_argument("--minutes", type=float, default=60, help="no row is begun after that (default: %(default)s)")
     parser.add_argument("--out", type=Path, default=Path("artifacts"), help="where scale.json and scale.md go")
-    full = {"members": [10_000, 100_000, 1_000_000, 3_000_000], "records": 6_000_000, "live": 30}
+    full = {"members": [10_000, 100_000, 1_000_000, 3_000_000, 10_000_000], "records": 6_000_000, "live": 30}
     full |= {"shapes": 1_000_000, "cluster": 500_000}
     quick = {"members": [10_000, 100_000], "records": 1_000_000, "live": 10, "shapes": 100_000, "cluster": 100_000}
     chosen = parser.parse_args()

@@ -57,7 +57,7 @@ class Session:
         records_max: most heartbeats a batch.
         flags: further settings, such as `engine.trigger_interval=1s`.
         conf: further settings of Spark.
-        shuffle_partitions: tasks of the state side; one, as in a new checkpoint on two cores, if left out.
+        shuffle_partitions: tasks of the state side; two, as in a new checkpoint of many shards, if left out.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Session:
         records_max: int,
         flags: tuple[str, ...] = (),
         conf: Mapping[str, str] | None = None,
-        shuffle_partitions: int = 1,
+        shuffle_partitions: int = 2,
     ) -> None:
         self.broker, self.folder = broker, folder
         self._records_max, self._flags, self._shuffle = records_max, flags, shuffle_partitions

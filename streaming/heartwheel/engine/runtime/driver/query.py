@@ -25,7 +25,8 @@ SOURCE_OPTIONS: Mapping[str, str] = {
     "kafka.receive.buffer.bytes": "-1",
     # At the end of a batch's range the consumer asks for what comes next, and the broker holds that answer back for
     # half a second by default: the next batch on that consumer would wait for it, and a task that reads several
-    # partitions for each of them. Between two batches nothing is asked, so a short time costs the broker no request.
+    # partitions for each of them. Between two batches nothing is asked, so a short time costs the broker no request
+    # (docs/state.md has the count).
     "kafka.fetch.max.wait.ms": "1",
     "groupIdPrefix": "heartwheel",
 }
