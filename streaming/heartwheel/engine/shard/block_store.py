@@ -154,7 +154,7 @@ class _Remote:
 
     def forget(self, kept: Collection[str]) -> None:
         for path in self._copies.glob("*"):
-            if path.name not in kept:
+            if path.name not in kept and not path.suffix:  # with one it is what another worker is writing
                 path.unlink(missing_ok=True)
 
     def where(self, name: str) -> str:
