@@ -69,7 +69,7 @@ def test_who_was_removed_and_what_to_change(tab: Callable[..., Tab], real: Simpl
     """The worst groups first; in each the members as lanes, and beside each removal its cause and its advice."""
     page = tab(real, color_scheme="light").open("/timeline")
     assert groups(page) == ["search", "billing", "video", "orders", "deploys", "clicks"]
-    expect(page.locator(".figures-words")).to_contain_text("4 members removed from 6 groups, 34 rebalances, 1 storm")
+    expect(page.locator(".figures-words")).to_contain_text("6 groups: 4 members removed, 34 rebalances, 1 storm")
     billing = page.locator(".group-lanes").nth(1)
     expect(billing.locator(".lane-name")).to_have_text(["4 rebalances", "billing-12 ids", "billing-2"])
     expect(billing.locator(".lane-mark.removed")).to_have_count(1)
@@ -154,7 +154,7 @@ def test_a_log_that_is_followed_ends_now(tab: Callable[..., Tab], tmp_path: Path
     log.write_text(lines_of((now - 60, preparing(0, joins)), (now - 59, stable(1, members=1))))
     with watching(tmp_path, log) as watcher:
         page = tab(SimpleNamespace(url=watcher.url.rstrip("/")), color_scheme="light").open("/")
-        expect(page.locator(".figures-words")).to_contain_text("0 members removed from 1 group, 1 rebalance")
+        expect(page.locator(".figures-words")).to_contain_text("1 group: 0 members removed, 1 rebalance")
         expect(page.locator(".figures-words")).to_contain_text("until now")
         with log.open("a") as more:
             more.write(lines_of((time.time() - START_MS / 1000, FAILS.format(member("a"), "g"))))

@@ -55,11 +55,11 @@ GROUP_TROUBLE: Final = Metric(
     "heartwheel_group_trouble",
     MetricKind.GAUGE,
     "1 for each group in trouble and what is wrong with it: empty, overdue, too_few, storm, flapping, late_polls; "
-    "the 50 worst, by the dashboard alone, while the job runs.",
+    "the 50 worst, by the dashboard while the job runs, and by heartwheel watch.",
     ("group", "kind"),
 )
 GROUPS_IN_TROUBLE: Final = Metric(
     "heartwheel_groups_in_trouble",
     MetricKind.GAUGE,
-    "Groups in trouble, by the dashboard alone; absent while the job does not run, or no group is known.",
+    "Groups in trouble, by the dashboard while the job runs, and by heartwheel watch; absent if no group is known.",
 )

@@ -119,8 +119,9 @@ class View {
       h(
         "p",
         { class: "figures-words" },
+        `${counted(matched, "group")}: `,
         h("strong", { class: removals ? "tone-bad" : "tone-good" }, counted(removals, "member"), " removed"),
-        ` from ${counted(matched, "group")}, `,
+        ", ",
         counted(rebalances, "rebalance"),
         storms ? [", ", h("strong", { class: "tone-bad" }, counted(storms, "storm"))] : null,
         h("span", { class: "soft" }, `, ${when} (${duration(page.to_ms - page.from_ms)})`),
