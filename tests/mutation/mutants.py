@@ -2022,7 +2022,7 @@ MUTANTS: Final = (
         "for name, since in listed.dropped.items() if since >= self._oldest}",
         "for name, since in listed.dropped.items() if since >= (self._batch or 0)}",
         "P3",
-        f"{_BLOCKS}::test_every_kept_version_has_its_files_whatever_crashes[folder]",
+        f"{_BLOCKS}::test_every_kept_version_has_its_files_whatever_crashes",
     ),
     Mutant(
         "block files: those of a task that may still commit are swept",
