@@ -185,7 +185,8 @@ def test_an_interrupt_within_a_callback_is_not_lost(slow_s: float) -> None:
     A busy machine may run another thread for long while the main thread starts it.
     """
     program = f"""
-import threading, time
+import signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts tests in the background ignores it
 start = threading.Thread.start
 
 def start_slowly(thread):
