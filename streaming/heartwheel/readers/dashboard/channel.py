@@ -163,7 +163,7 @@ class Channel:
         news = islice(reversed(self._picture.returns), min(RETURNS_MAX, self._picture.newest_return - before.returns))
         return [
             NewReturn(id=row.id, returned_ms=row.returned_ms, advice=row.advice, cause=row.cause)
-            for _, row in news
+            for row in news
             if self._shows(row.group_id)
         ]
 

@@ -7,7 +7,7 @@ It holds plain data; views are pure functions of it and of the time, each in a m
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -97,8 +97,8 @@ class Picture:
         self.linked: bool | None = None
         """Whether Kafka answers; `None` before the first request."""
         self.linked_since_ms = 0
-        self.returns: list[tuple[int, Expiration]] = []
-        """The newest changes of expirations, each with its number: returns, and causes that became known."""
+        self.returns: deque[Expiration] = deque(maxlen=_RETURNS_MAX)
+        """The expirations that changed last, one for each change: returns, and causes that became known."""
         self.newest_return = 0
         self._triggers_seen = Seen(2 * triggers_max)
         self._takers: dict[OutputTopic, Callable[[TopicRow, Changes], None]] = {
@@ -155,7 +155,6 @@ class Picture:
                 kept.explanation, kept.advice, kept.cause = row.explanation, row.advice, row.cause
                 self._note_change(kept)
                 self.groups.touch(kept.group_id)
-            del self.returns[:-_RETURNS_MAX]
 
     def add_logged(self, group_id: str, line: LoggedLine) -> None:
         """Add a line of a broker's log that is no row of a topic to a group's timeline."""
@@ -170,7 +169,6 @@ class Picture:
                 kept.returned_ms = time_ms
                 self._note_change(kept)
                 self.groups.touch(kept.group_id)
-            del self.returns[:-_RETURNS_MAX]
 
     def link(self, linked: bool, *, now_ms: int) -> None:  # noqa: FBT001 - its one argument
         """Note whether Kafka answers.
@@ -186,7 +184,6 @@ class Picture:
         for gone in self.window.evict(now_ms):
             self.groups.let_go(gone)
         self.groups.evict(now_ms)
-        del self.returns[:-_RETURNS_MAX]
 
     def _take_expiration(self, topic_row: TopicRow, changes: Changes) -> None:
         row = topic_row.row
@@ -222,7 +219,7 @@ class Picture:
 
     def _note_change(self, expiration: Expiration) -> None:
         self.newest_return += 1
-        self.returns.append((self.newest_return, expiration))
+        self.returns.append(expiration)
 
     def _take_status(self, topic_row: TopicRow, _changes: Changes) -> None:
         row = topic_row.row
