@@ -33,7 +33,7 @@ MANY: Final = 1_000_000
 MEMBERS_PER_SHARD: Final = 60_000
 PARTITIONS: Final = 4
 SESSION_MS: Final = 45_000
-"""Of members that beat every few seconds; it is four times a longer interval."""
+"""Session timeout of members, ms; four times the interval of heartbeats if that is longer."""
 _MIB: Final = 2**20
 
 

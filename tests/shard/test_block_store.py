@@ -1,4 +1,4 @@
-"""Block files in an object store: a state with them is the one without, and who cannot reach them loses nothing."""
+"""Block files in an object store: they change no state, and a store that cannot be reached loses nothing."""
 
 from __future__ import annotations
 

@@ -139,6 +139,7 @@ class Job:
     Args:
         topics: where it reads and writes.
         settings: `--set` texts on top of quick ones for tests.
+        store: what stands before the checkpoint's path in its location, such as `s3://bucket`.
     """
 
     def __init__(self, topics: Topics, checkpoint: Path, *settings: str, store: str = "") -> None:

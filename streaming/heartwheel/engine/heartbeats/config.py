@@ -45,7 +45,7 @@ def without_block_files(settings: Settings) -> str:
     location = settings.checkpoint.location
     if is_local(location) or not settings.engine.block_files_from_bytes:
         return ""
-    return why_unreachable(location.rstrip("/"))
+    return why_unreachable(location)
 
 
 def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:

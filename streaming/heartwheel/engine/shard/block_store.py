@@ -40,17 +40,17 @@ class BlockStore(Protocol):
     """
 
     def local(self, name: str, size: int) -> Path:
-        """Return where this machine has a file, of which a copy has to be fetched if it has not this size.
+        """Return the path of a file on this machine. A copy that is missing or has another size is fetched first.
 
         Args:
-            size: that was written, bytes.
+            size: how much was written, bytes.
 
         Raises:
-            FileNotFoundError: there is none; of a folder this is raised when the path is opened.
+            FileNotFoundError: the object store has none. In a folder, opening the path raises it.
         """
 
     def put(self, name: str, blocks: Sequence[bytes]) -> None:
-        """Write a new file; if that fails, nobody has named it yet."""
+        """Write a new file, which no state names yet."""
 
     def names(self) -> list[str]:
         """Return the names of all files, and of what others put there."""
@@ -154,7 +154,7 @@ class _Remote:
 
     def forget(self, kept: Collection[str]) -> None:
         for path in self._copies.glob("*"):
-            if path.name not in kept and not path.suffix:  # with one it is what another worker is writing
+            if path.name not in kept and not path.suffix:  # another worker is writing what has a suffix
                 path.unlink(missing_ok=True)
 
     def where(self, name: str) -> str:
