@@ -9,6 +9,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 from queue import Queue
 
@@ -34,12 +35,13 @@ def main() -> int:
     if not mutants:
         parser.error(f"no mutant's name has {chosen.words!r} in it\nhint: tests/mutation/mutants.py has all names")
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
-        code, words = _healthy(Path(folder), mutants)
-        if code:
+    with ExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="mutants-")))
+        copies = [opened.enter_context(closing(Sandbox(folder / str(number)))) for number in range(chosen.workers)]
+        for words in _failures(copies, mutants):
             _print("the tests fail without any mutant:", words)
             return 1
-        survivors = [verdict for verdict in _verdicts(Path(folder), mutants, chosen.workers) if not verdict.killed]
+        survivors = [verdict for verdict in _verdicts(copies, mutants) if not verdict.killed]
     for verdict in survivors:
         _print("", f"SURVIVED: {verdict.mutant.name}", verdict.words)
     took_s = time.perf_counter() - started
@@ -47,19 +49,20 @@ def main() -> int:
     return 1 if survivors else 0
 
 
-def _healthy(folder: Path, mutants: Sequence[Mutant]) -> tuple[int, str]:
-    sandbox = folder / "healthy"
-    sandbox.mkdir()
-    return Sandbox(sandbox).run_tests(sorted({mutant.killer for mutant in mutants}))
+def _failures(copies: Sequence[Sandbox], mutants: Sequence[Mutant]) -> list[str]:
+    """Run the tests of all mutants on copies without a mistake, each its share; return what pytest said of failures."""
+    killers = sorted({mutant.killer for mutant in mutants})
+    shares = [killers[number :: len(copies)] for number in range(len(copies))]
+    with ThreadPoolExecutor(len(copies)) as pool:
+        done = pool.map(lambda copy, share: copy.run_tests(share) if share else (0, ""), copies, shares)
+        return [words for code, words in done if code]
 
 
-def _verdicts(folder: Path, mutants: Sequence[Mutant], workers: int) -> Iterator[Verdict]:
-    """Try all mutants, each worker in a copy of its own, and print a line of each."""
+def _verdicts(copies: Sequence[Sandbox], mutants: Sequence[Mutant]) -> Iterator[Verdict]:
+    """Try all mutants, as many at once as there are copies, and print a line of each."""
     free: Queue[Sandbox] = Queue()
-    for number in range(workers):
-        copy = folder / str(number)
-        copy.mkdir()
-        free.put(Sandbox(copy))
+    for copy in copies:
+        free.put(copy)
 
     def judge(mutant: Mutant) -> Verdict:
         sandbox = free.get()
@@ -68,7 +71,7 @@ def _verdicts(folder: Path, mutants: Sequence[Mutant], workers: int) -> Iterator
         finally:
             free.put(sandbox)
 
-    with ThreadPoolExecutor(workers) as pool:
+    with ThreadPoolExecutor(len(copies)) as pool:
         for verdict in pool.map(judge, mutants):
             word = "killed" if verdict.killed else "SURVIVED"
             killer = verdict.mutant.killer.rpartition("/")[2]

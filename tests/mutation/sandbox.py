@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -41,16 +42,31 @@ class Sandbox:
     """Work on a copy of the project; the checkout itself is never touched.
 
     Args:
-        folder: where to put the copy, an empty folder.
+        folder: where to put the copy, a folder that is empty or not there yet.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._times = count(1_000_000_000)
+        folder.mkdir(exist_ok=True)
         for name in _COPIED:
             source = ROOT / name
             copy = shutil.copytree if source.is_dir() else shutil.copy2
             copy(source, folder / name)
+        streaming = folder / "streaming"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{folder / 'wheel'}:{streaming}:{streaming / 'beats'}",
+            "HEARTWHEEL_EXAMPLES": "100",
+        }
+        command = [sys.executable, "-P", str(Path(__file__).with_name("starter.py"))]
+        self._starter = subprocess.Popen(
+            command, cwd=folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        self._starter.communicate()
 
     def try_mutant(self, mutant: Mutant) -> Verdict:
         """Put a mistake in, run its test, and take the mistake out again."""
@@ -63,17 +79,17 @@ class Sandbox:
         Returns:
             The exit code of pytest, and the end of its output.
         """
-        streaming = self._folder / "streaming"
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{self._folder / 'wheel'}:{streaming}:{streaming / 'beats'}",
-            "HEARTWHEEL_EXAMPLES": "100",
-        }
-        # Random tests try the same in each run: a mutant that dies here dies everywhere.
+        # Random tests try the same in each run: a mutant that dies here dies everywhere. And that pytest comes too late
+        # to rewrite assertions of libraries is no mistake: they are loaded already.
         options = ["-x", "-q", "-p", "no:cacheprovider", "--no-header", "--hypothesis-profile=mutants"]
-        command = [sys.executable, "-m", "pytest", *options, *tests]
-        done = subprocess.run(command, cwd=self._folder, env=environment, capture_output=True, text=True, check=False)
-        return done.returncode, (done.stdout + done.stderr)[-2_000:]
+        options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+        asked, answers = self._starter.stdin, self._starter.stdout
+        assert asked is not None
+        assert answers is not None
+        asked.write(json.dumps([*options, *tests]) + "\n")
+        asked.flush()
+        code, output = json.loads(answers.readline())
+        return code, output[-2_000:]
 
     def _run(self, mutant: Mutant) -> Verdict:
         started = time.perf_counter()

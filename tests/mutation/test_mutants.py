@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -43,14 +44,14 @@ def test_words_that_no_mutant_has_are_refused(
 
 def test_a_mutant_is_killed_and_the_checkout_is_not_touched(tmp_path: Path) -> None:
     """Its test passes as things are and fails with the mistake, which is in a copy; `make mutants` tries them all."""
-    sandbox = Sandbox(tmp_path)
     mutant = next(each for each in MUTANTS if each.killer.startswith("tests/wheel/"))
     before = (ROOT / mutant.file).read_bytes()
-    code, words = sandbox.run_tests([mutant.killer])
-    assert code == 0, words
-    with sandbox._mutated(mutant):
-        assert (tmp_path / mutant.file).read_text(encoding="utf-8") == mutated(before.decode(), mutant)
-        assert (ROOT / mutant.file).read_bytes() == before
-    assert (tmp_path / mutant.file).read_bytes() == before
-    verdict = sandbox.try_mutant(mutant)
-    assert verdict.killed, f"{mutant.name} lives: {verdict.words}"
+    with closing(Sandbox(tmp_path)) as sandbox:
+        code, words = sandbox.run_tests([mutant.killer])
+        assert code == 0, words
+        with sandbox._mutated(mutant):
+            assert (tmp_path / mutant.file).read_text(encoding="utf-8") == mutated(before.decode(), mutant)
+            assert (ROOT / mutant.file).read_bytes() == before
+        assert (tmp_path / mutant.file).read_bytes() == before
+        verdict = sandbox.try_mutant(mutant)
+        assert verdict.killed, f"{mutant.name} lives: {verdict.words}"
