@@ -83,8 +83,8 @@ test: $(CLASSES) $(HELM) check ## the checks, then the tests but for the long on
 proof: $(CLASSES) ## what repeats, kills or waits for long: faults, a cluster, histories, mutants
 	@echo '== tests that kill, repeat or wait for long'
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m proof $(ARGS)
-	@echo '== random logs and hostile records, fifteen times as many as in make test'
-	@HEARTWHEEL_EXAMPLES=300 $(BIN)/pytest -q -n 2 -m "hypothesis and not proof" \
+	@echo '== random logs and hostile records, ten times as many as in make test'
+	@HEARTWHEEL_EXAMPLES=200 $(BIN)/pytest -q -n 2 -m "hypothesis and not proof" \
 	  tests/shard tests/audit tests/coordinator tests/operations tests/replay tests/fuzz
 	@echo '== mistakes put into a copy of the engine'
 	@$(MAKE) mutants ARGS=

@@ -12,7 +12,7 @@ from heartwheel.wire.events import Event, EventType, Leaving, Protocol
 
 EXAMPLES = int(os.environ.get("HEARTWHEEL_EXAMPLES", "20"))
 """How many random logs a property is tried on: other ones in each run. `make mutants` tries five times as many,
-`make proof` fifteen times; set the variable for more."""
+`make proof` ten times; set the variable for more."""
 
 SEEDS = max(50, EXAMPLES)
 """How many logs a test makes from seeds. They are the same in each run, so that fewer would leave some out for ever."""
