@@ -13,6 +13,7 @@ from heartwheel.engine.runtime.state.faults import explain
 from heartwheel.engine.shard import Shard, ShardLimits, block_store
 from heartwheel.engine.shard.block_files import SWEEP_EVERY, BlockFileError, BlockFiles
 from heartwheel.engine.shard.block_store import BlockStoreError, why_unreachable
+from heartwheel.front.cli.checks import Status, check_block_files
 from heartwheel.proof.testing import LogBuilder, read_records
 from heartwheel.settings import Settings, load_settings
 from support.heartbeat_logs import CONFIG, T0
@@ -187,4 +188,18 @@ def test_a_job_whose_store_cannot_be_reached_has_no_block_files(
     store.asked.clear()
     why_unreachable.cache_clear()
     heartbeat_job(_settings(f"checkpoint.location={location}", "engine.block_files_from=0B"))
+    assert not store.asked
+
+
+def test_doctor_tries_the_store(store: ObjectStore) -> None:
+    """It writes and deletes a file, or says why it cannot; nothing is asked where no block files are wanted."""
+    location = f"s3a://{BUCKET}/jobs/checkpoint"
+    (check,) = check_block_files(_settings(f"checkpoint.location={location}"))
+    assert (check.status, check.detail) == (Status.OK, f"Python can write to {location}")
+    assert store.files() == []
+    (check,) = check_block_files(_settings("checkpoint.location=nosuch://bucket/jobs"))
+    assert (check.status, check.hint) == (Status.WARN, "docs/state.md, or engine.block_files_from=0B")
+    store.asked.clear()
+    assert list(check_block_files(_settings(f"checkpoint.location={location}", "engine.block_files_from=0B"))) == []
+    assert list(check_block_files(_settings("checkpoint.location=folder"))) == []
     assert not store.asked

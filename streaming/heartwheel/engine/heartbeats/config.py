@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from heartwheel.engine.rules.config import CoordinatorConfig, coordinator_config
 from heartwheel.engine.runtime.driver.job_config import StreamConfig, stream_config
@@ -38,6 +39,9 @@ class JobConfig(StreamConfig):
     block_files_from: int = 0
     repeats: bool = True
     long_records: bool = False
+
+
+WITHOUT_BLOCK_FILES_HINT: Final = "docs/state.md, or engine.block_files_from=0B"
 
 
 def without_block_files(settings: Settings) -> str:

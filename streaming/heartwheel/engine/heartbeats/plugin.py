@@ -13,7 +13,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from heartwheel.engine.heartbeats.advance import advance_shard
-from heartwheel.engine.heartbeats.config import JobConfig, job_config, without_block_files
+from heartwheel.engine.heartbeats.config import (
+    WITHOUT_BLOCK_FILES_HINT,
+    JobConfig,
+    job_config,
+    without_block_files,
+)
 from heartwheel.engine.heartbeats.packer import pack_batches
 from heartwheel.engine.heartbeats.repeats import BatchOf
 from heartwheel.engine.runtime.driver.job import Job
@@ -94,7 +99,7 @@ def heartbeat_job(settings: Settings) -> Job[JobConfig]:
             "all state stays in its rows, without block files, as Python does not reach %s: %s; hint: %s",
             settings.checkpoint.location,
             reason,
-            "docs/state.md, or engine.block_files_from=0B",
+            WITHOUT_BLOCK_FILES_HINT,
         )
     return Job(HeartbeatPlugin(), settings)
 

@@ -63,6 +63,7 @@ def check_job(settings: Settings) -> Iterator[DoctorCheck]:
     yield from check_jars()
     yield check_class_archive(settings)
     yield check_checkpoint(settings)
+    yield from check_block_files(settings)
     yield check_memory(settings)
 
 
@@ -208,6 +209,21 @@ def check_checkpoint(settings: Settings) -> DoctorCheck:
     return DoctorCheck(
         "checkpoint", Status.OK, f"{location} has format {manifest.format} and {count(manifest.shards, 'shard')}"
     )
+
+
+def check_block_files(settings: Settings) -> Iterator[DoctorCheck]:
+    """Write, read and delete a small file where the checkpoint is an object store that is to have block files."""
+    from heartwheel.engine.heartbeats.config import WITHOUT_BLOCK_FILES_HINT, without_block_files
+    from heartwheel.settings.locations import is_local
+
+    location = settings.checkpoint.location
+    if is_local(location) or not settings.engine.block_files_from_bytes:
+        return
+    if reason := without_block_files(settings):
+        detail = f"Python does not reach {location}, so all state stays in its rows: {reason}"
+        yield DoctorCheck("block files", Status.WARN, detail, WITHOUT_BLOCK_FILES_HINT)
+    else:
+        yield DoctorCheck("block files", Status.OK, f"Python can write to {location}")
 
 
 def check_memory(settings: Settings, meminfo: Path = Path("/proc/meminfo")) -> DoctorCheck:

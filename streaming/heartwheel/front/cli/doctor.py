@@ -35,7 +35,7 @@ def doctor(
 
     It says where a living member may be expired here, and names what it cannot measure. Exit code 1 if anything is bad;
     a warning does not count. Nothing is created or fetched; to read the broker's clock a few tombstones are written to
-    the status topic.
+    the status topic, and to a checkpoint in an object store a small file, which is deleted again.
 
     For example:
 
