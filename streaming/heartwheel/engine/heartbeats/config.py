@@ -44,12 +44,14 @@ class JobConfig(StreamConfig):
 WITHOUT_BLOCK_FILES_HINT: Final = "docs/state.md, or engine.block_files_from=0B"
 
 
+def needs_object_store(settings: Settings) -> bool:
+    """Return whether a job is to have block files that are not in a folder."""
+    return not is_local(settings.checkpoint.location) and settings.engine.block_files_from_bytes > 0
+
+
 def without_block_files(settings: Settings) -> str:
     """Return why a job that is to have block files can have none; empty if it can, or is to have none."""
-    location = settings.checkpoint.location
-    if is_local(location) or not settings.engine.block_files_from_bytes:
-        return ""
-    return why_unreachable(location)
+    return why_unreachable(settings.checkpoint.location) if needs_object_store(settings) else ""
 
 
 def job_config(settings: Settings, *, shuffle_partitions: int, runs: tuple[str, ...] = ()) -> JobConfig:

@@ -13,12 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from heartwheel.engine.heartbeats.advance import advance_shard
-from heartwheel.engine.heartbeats.config import (
-    WITHOUT_BLOCK_FILES_HINT,
-    JobConfig,
-    job_config,
-    without_block_files,
-)
+from heartwheel.engine.heartbeats.config import WITHOUT_BLOCK_FILES_HINT, JobConfig, job_config, without_block_files
 from heartwheel.engine.heartbeats.packer import pack_batches
 from heartwheel.engine.heartbeats.repeats import BatchOf
 from heartwheel.engine.runtime.driver.job import Job

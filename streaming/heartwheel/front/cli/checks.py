@@ -213,12 +213,15 @@ def check_checkpoint(settings: Settings) -> DoctorCheck:
 
 def check_block_files(settings: Settings) -> Iterator[DoctorCheck]:
     """Write, read and delete a small file where the checkpoint is an object store that is to have block files."""
-    from heartwheel.engine.heartbeats.config import WITHOUT_BLOCK_FILES_HINT, without_block_files
-    from heartwheel.settings.locations import is_local
+    from heartwheel.engine.heartbeats.config import (
+        WITHOUT_BLOCK_FILES_HINT,
+        needs_object_store,
+        without_block_files,
+    )
 
-    location = settings.checkpoint.location
-    if is_local(location) or not settings.engine.block_files_from_bytes:
+    if not needs_object_store(settings):
         return
+    location = settings.checkpoint.location
     if reason := without_block_files(settings):
         detail = f"Python does not reach {location}, so all state stays in its rows: {reason}"
         yield DoctorCheck("block files", Status.WARN, detail, WITHOUT_BLOCK_FILES_HINT)
