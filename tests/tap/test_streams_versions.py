@@ -41,11 +41,13 @@ CONFIG: Final = {
     "group.streams.max.size": "2",
 }
 GROUPS: Final = ("dynamic", "static", "emptied")
-APART_MS: Final = 1_000
-"""How far apart a busy broker, which has just started, may put the arrival of a request and what it decided, ms.
+EARLY_MS: Final = 200
+"""How long before a request seems to have arrived its decision may be logged, ms.
 
-Either may seem to be first: the arrival is counted back from the line of the request, which itself may be late.
+The arrival is counted back from the line of the request, which a busy broker may write late.
 """
+LATE_MS: Final = 1_000
+"""How long after a request arrived a busy broker, which has just started, may log what it decided, ms."""
 _LOGGED: Final = {
     Kind.MEMBER_JOINED,
     Kind.MEMBER_LEFT,
@@ -189,7 +191,7 @@ def _differ(truth: list[tuple[int, str]], found: list[tuple[int, str]]) -> list[
         of_rules = [each for each in found if each[1].startswith(f"[GroupId {group}]")]
         for at in range(max(len(of_kafka), len(of_rules))):
             one, two = of_kafka[at : at + 1], of_rules[at : at + 1]
-            is_same = one and two and one[0][1].startswith(two[0][1]) and abs(one[0][0] - two[0][0]) <= APART_MS
+            is_same = one and two and one[0][1].startswith(two[0][1]) and -EARLY_MS <= one[0][0] - two[0][0] <= LATE_MS
             wrong += [] if is_same else [(group, *one, *two)]
     return wrong
 

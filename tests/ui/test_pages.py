@@ -34,8 +34,8 @@ PAGES = {
 WIDTHS = (360, 390, 768, 1280, 1920)
 AXE = gzip.decompress((Path(__file__).parent / "vendor" / "axe.min.js.gz").read_bytes()).decode()
 AXE_ALL = "axe.run(document, {resultTypes: ['violations']})"
-FINISH = "document.getAnimations().forEach((one) => one.finish())"
 AXE_COLOURS = "axe.run(document, {resultTypes: ['violations'], runOnly: ['color-contrast', 'link-in-text-block']})"
+FINISH = "document.getAnimations().forEach((one) => one.finish())"
 
 HEARS_ITS_FIRST_SIZE_ONLY = """
 const Real = ResizeObserver;
