@@ -26,6 +26,8 @@ from support.heartbeat_logs import CONFIG, EXAMPLES, T0, beating_logs, cuts_of, 
 
 ROOMY = dataclasses.replace(CONFIG, group_max_size=5_000)
 VERSIONS = 10
+CRASHES = min(20, EXAMPLES // 4)
+"""How many histories of crashes a test tries: one has forty batches, and takes a second or two."""
 ALWAYS = 1
 """A threshold that every block is above."""
 
@@ -147,14 +149,14 @@ def _small_blocks() -> Iterator[None]:
 
 
 @given(st.data())
-@settings(max_examples=20)  # of forty batches each
+@settings(max_examples=CRASHES)
 def test_every_kept_version_has_its_files_whatever_crashes(data: st.DataObject) -> None:
     """Crashes before the commit, repeats, twice at once: each kept version reads as it was, and nothing else stays."""
     _crash("", data)
 
 
 @given(st.data())
-@settings(max_examples=20)
+@settings(max_examples=CRASHES)
 def test_every_kept_version_has_its_copies_whatever_crashes(data: st.DataObject) -> None:
     """The same with copies of files, as an object store has them: no more of these stay than the state names."""
     _crash("file://", data)

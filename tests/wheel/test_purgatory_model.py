@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from support.heartbeat_logs import EXAMPLES
 from timing_wheel import DelayedOperation, Outcome, Purgatory, TimingWheel
 
 KEYS = st.sampled_from("abcd")
@@ -144,6 +145,6 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
 
 
 class TestPurgatoryAgainstList(PurgatoryAgainstList.TestCase):  # type: ignore[misc,valid-type]  # made by a property
-    """Run the machine; 100 programs of up to 50 steps."""
+    """Run the machine; programs of up to 50 steps."""
 
-    settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
+    settings = settings(max_examples=max(60, EXAMPLES), stateful_step_count=50, deadline=None)

@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from support.heartbeat_logs import EXAMPLES
 from timing_wheel import NEVER, TimingWheel
 
 HANDLES = st.integers(0, 30)
@@ -151,6 +152,6 @@ class WheelAgainstHeap(RuleBasedStateMachine):
 
 @pytest.mark.timeout(300)
 class TestWheelAgainstHeap(WheelAgainstHeap.TestCase):  # type: ignore[misc,valid-type]  # made by a property
-    """Run the machine; 150 programs of up to 60 steps."""
+    """Run the machine; programs of up to 60 steps."""
 
-    settings = settings(max_examples=150, stateful_step_count=60, deadline=None)
+    settings = settings(max_examples=max(60, EXAMPLES), stateful_step_count=60, deadline=None)
