@@ -16,7 +16,7 @@ MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup classes demo test proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots llms check format lock clean \
+.PHONY: help setup classes demo test lanes lint proof repeat bench scale rivals fuzz simulate rows mutants faults soak screenshots llms check format lock clean \
   audit-deps sbom dist pin-images manifests
 
 help: ## list the targets
@@ -63,6 +63,8 @@ classes: $(CLASSES) ## have each start of the job take six tenths of the time; t
 demo: $(CLASSES) ## a broker, members that die, the job; ARGS="--duration 60s --json demo.json"
 	@$(BIN)/heartwheel demo $(ARGS)
 
+TYPES := build/answers.d.ts
+
 # Tests of the chart are skipped without a Helm, and say so.
 HELM := build/.helm
 $(HELM): docker/helm.sh
@@ -76,7 +78,10 @@ manifests: $(HELM) ## render the chart to build/manifests.yaml; ARGS="--namespac
 
 # Three lanes, as tests wait as much as they work: two leave a third of two cores idle. conftest.py says which tests stay
 # together. ARGS="-n 0" runs them one after the other.
-test: $(CLASSES) $(HELM) check ## the checks, then the tests but for the long ones; ARGS="-k name" picks some
+test: $(CLASSES) $(HELM) $(TYPES) ## the tests but for the long ones, and the checks beside them; ARGS="-k name" picks some
+	@$(MAKE) --jobs=2 lint lanes
+
+lanes:
 	@$(BIN)/pytest -n 3 --dist loadscope --no-loadscope-reorder -m "not proof" --durations-json artifacts/durations.json $(ARGS)
 
 # Each step ends with a line that says how it went; the first that fails ends it all.
@@ -85,7 +90,7 @@ proof: $(CLASSES) ## what repeats, kills or waits for long: faults, a cluster, h
 	@$(BIN)/pytest -n 2 --dist loadscope --no-loadscope-reorder -m proof $(ARGS)
 	@echo '== random logs and hostile records, ten times as many as in make test'
 	@HEARTWHEEL_EXAMPLES=200 $(BIN)/pytest -q -n 2 -m "hypothesis and not proof" \
-	  tests/shard tests/audit tests/coordinator tests/operations tests/replay tests/fuzz
+	  tests/wheel tests/shard tests/audit tests/coordinator tests/operations tests/replay tests/fuzz
 	@echo '== mistakes put into a copy of the engine'
 	@$(MAKE) mutants ARGS=
 
@@ -143,7 +148,6 @@ node_modules/.installed: package-lock.json package.json $(STAMP)
 	@touch $@
 
 # The page's modules are checked against what the API's description says that it answers.
-TYPES := build/answers.d.ts
 .PHONY: $(TYPES)
 $(TYPES): node_modules/.installed
 	@mkdir -p build
@@ -153,6 +157,9 @@ $(TYPES): node_modules/.installed
 	  { echo "$$log" >&2; exit 1; }
 
 check: $(TYPES) ## lint, formatting, types
+	@$(MAKE) lint
+
+lint:
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/ruff format --check --quiet . || \
 	  { $(BIN)/ruff format --check . | sed '$$d'; echo 'hint: make format'; exit 1; } >&2
