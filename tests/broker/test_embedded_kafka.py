@@ -33,6 +33,7 @@ def put(bootstrap: str, topic: str, *values: bytes) -> Sender:
 
 
 @pytest.mark.kafka
+@pytest.mark.proof
 def test_data_survives_kill_nine_and_serves_the_next_broker(tmp_path: Path) -> None:
     """After SIGKILL a start has every acknowledged record, at the same address; the folder outlives an orderly stop."""
     values = [b"%d" % n for n in range(100)]
@@ -97,6 +98,7 @@ def test_sender_survives_a_hung_broker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.proof
 def test_broker_dies_with_its_parent(tmp_path: Path) -> None:
     """A process that is killed takes its broker along."""
     program = (

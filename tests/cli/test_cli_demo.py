@@ -185,9 +185,10 @@ def test_killed_member_is_on_the_page(interrupted: Ended) -> None:
 
 @pytest.mark.spark
 @pytest.mark.kafka
-def test_inspect_reads_the_checkpoint_of_a_stopped_job(interrupted: Ended) -> None:
+@pytest.mark.proof
+def test_inspect_reads_the_checkpoint_of_a_stopped_job(finished: Ended) -> None:
     """`inspect` shows shards, groups and members as the job left them, with neither Kafka nor the job running."""
-    location = interrupted.folder / "checkpoint"
+    location = finished.folder / "checkpoint"
     command = [sys.executable, "-m", "heartwheel", "inspect", "--checkpoint", str(location), "--groups", "--json"]
     done = subprocess.run([*command, *QUICK], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

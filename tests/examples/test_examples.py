@@ -26,13 +26,12 @@ from heartwheel.kafka.sender import Sender
 from heartwheel.kafka.topic_specs import TopicSpec
 from heartwheel.kafka.topics import ensure_topics
 from support.job import wait_for
+from support.late_files import EXAMPLES, beat, check_late_files, minutes, write
 from support.spark_programs import BIN, driver_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(1200)]
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 ENV = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -40,17 +39,6 @@ def own_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let Spark start its workers, and a notebook its kernel, with the Python of the tests."""
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, sys.executable)
-
-
-def beat(device: str, minute: float, **more: Any) -> dict[str, Any]:
-    """Make one row, some minutes after noon."""
-    return {"device": device, "at": (NOON + timedelta(minutes=minute)).isoformat(), **more}
-
-
-def write(file: Path, *rows: dict[str, Any]) -> None:
-    """Write a file of JSON lines."""
-    file.parent.mkdir(exist_ok=True)
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def run(folder: Path, *words: str) -> str:
@@ -62,34 +50,12 @@ def run(folder: Path, *words: str) -> str:
     return log.read_text()
 
 
-def minutes(rows: list[dict[str, Any]]) -> list[tuple[str, str, float, str | None]]:
-    """Return rows as device, event, minute after noon and reason, in the order of time and device."""
-    found = [
-        (row["device"], row["event"], (row["at"].replace(tzinfo=UTC) - NOON) / timedelta(minutes=1), row["reason"])
-        for row in rows
-    ]
-    return sorted(found, key=lambda row: (row[2], row[0]))
-
-
+@pytest.mark.proof
 def test_files_with_late_events(tmp_path: Path) -> None:
-    """Each run reads the new files: an event that is late by less than ten minutes counts, an older one says so."""
-    folder, output = tmp_path / "beats", tmp_path / "out"
+    """What `tests/spark/test_late_files.py` finds in one Spark, each run as its user starts it."""
     words = [str(BIN / "spark-submit"), *driver_options(), "--master", "local[2]"]
-    words += ["--conf", "spark.sql.session.timeZone=UTC", str(EXAMPLES / "late_files.py"), str(folder), str(output)]
-    write(folder / "1.json", beat("a", 0), beat("b", 0), beat("b", 20), beat("b", 35))
-    run(tmp_path, *words)
-    assert minutes(pq.read_table(output).to_pylist()) == [("a", "came", 0, None), ("b", "came", 0, None)]
-    write(folder / "2.json", beat("a", 29), beat("b", 80))
-    write(folder / "3.json", beat("a", 45))
-    later_s = (folder / "2.json").stat().st_mtime + 1
-    os.utime(folder / "3.json", (later_s, later_s))
-    printed = run(tmp_path, *words)
-    assert minutes(pq.read_table(output).to_pylist())[2:] == [
-        ("a", "back", 45, "late"),
-        ("a", "gone", 59, "timeout"),
-        ("b", "gone", 65, "timeout"),
-    ]
-    assert "|a     |gone |2026-01-01 12:59:00|2026-01-01 12:29:00|timeout|" in printed
+    words += ["--conf", "spark.sql.session.timeZone=UTC", str(EXAMPLES / "late_files.py")]
+    check_late_files(tmp_path, lambda *arguments: run(tmp_path, *words, *arguments))
 
 
 @pytest.mark.proof
@@ -110,6 +76,7 @@ def test_a_declarative_pipeline(tmp_path: Path) -> None:
     assert rows[0]["site"] == "north"
 
 
+@pytest.mark.proof
 def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path) -> None:
     """What fell silent or said goodbye is in the other topic; what ticks show to be alive is not."""
     bootstrap, topic, output = kafka_broker.bootstrap, topics("events"), topics("gone")

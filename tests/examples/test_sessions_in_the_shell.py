@@ -19,7 +19,7 @@ from support.job import wait_for
 from support.pyspark_shell import PysparkShell
 from support.sink import batch_times_ms, stopped_for
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.proof, pytest.mark.timeout(600)]
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -103,7 +103,7 @@ def expected() -> list[list[Any]]:
     "words",
     [
         pytest.param(["--remote", "local[2]"], id="connect"),
-        pytest.param(["--master", "local[2]"], id="classic", marks=pytest.mark.proof),
+        pytest.param(["--master", "local[2]"], id="classic"),
     ],
 )
 def test_the_lines_of_the_readme_show_a_dead_device_and_a_stop_shows_none(words: list[str], tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from support.broker_logs import OUT, explained
 from support.group_members import GroupMember
 from support.job import wait_for
 
+pytestmark = [pytest.mark.kafka, pytest.mark.proof]
+
 SESSION_MS = 2_000
 SLACK_MS = 1_500
 """How late a busy machine may be with what was asked of a consumer."""
@@ -114,7 +116,6 @@ def scene() -> Iterator[Scene]:
         yield Scene(expected, explained(log(), scanned=scanned), scanned)
 
 
-@pytest.mark.kafka
 def test_what_was_done_is_found_once_and_nothing_else(scene: Scene) -> None:
     """Killed, paused, closed, out of its poll interval, deaf to a rebalance: each is one event, in its time, as it was."""
     found = [event for event in scene.events if event.kind in OUT]
@@ -129,7 +130,6 @@ def test_what_was_done_is_found_once_and_nothing_else(scene: Scene) -> None:
     assert len(found) == len(scene.done), [(event.kind, event.group_id, event.member_id) for event in found]
 
 
-@pytest.mark.kafka
 def test_it_says_who_was_waited_for_and_who_came_back(scene: Scene) -> None:
     """The rebalance that the deaf member held up names it; the paused one is found again under its new id."""
     deaf = next(each for each in scene.done if each.kind is Happened.REMOVED_AT_REBALANCE)
@@ -144,7 +144,6 @@ def test_it_says_who_was_waited_for_and_who_came_back(scene: Scene) -> None:
     assert (late.group_id, late.group_instance_id) == ("static", "s-1")
 
 
-@pytest.mark.kafka
 def test_every_line_of_the_coordinator_is_understood(scene: Scene) -> None:
     """A real broker writes nothing of its groups that no pattern knows."""
     assert scene.scanned.coordinator_lines > 50

@@ -115,6 +115,7 @@ def test_what_was_accepted_survives_a_killed_broker(topics: Callable[[str], str]
     assert len(there) == len(set(there)), "a retry wrote a beat twice"
 
 
+@pytest.mark.proof
 def test_a_worker_outlives_a_killed_gateway(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
     """A worker beats on when the gateway is back, without being started anew, and at SIGTERM it leaves."""
     place = Topics(kafka_broker.bootstrap, topics)
@@ -137,6 +138,7 @@ def test_a_worker_outlives_a_killed_gateway(kafka_broker: EmbeddedKafka, topics:
     assert (last.type, last.member_id, last.reason) == (EventType.LEAVE, "a", "ended by SIGTERM, exit code 143")
 
 
+@pytest.mark.proof
 def test_a_killed_command_ends_the_beats(kafka_broker: EmbeddedKafka, topics: Callable[[str], str]) -> None:
     """When `heartwheel beat` itself is killed its beats end, without a leave: silence tells, as of any crash."""
     place = Topics(kafka_broker.bootstrap, topics)

@@ -19,6 +19,7 @@ from support.second_broker import NODE_ID, second_broker
 pytestmark = pytest.mark.kafka
 
 
+@pytest.mark.proof
 def test_each_broker_of_a_cluster_has_its_own_version(tmp_path: Path) -> None:
     """`doctor` names the brokers whose version is not the configured one; a tap asks the broker that it reads."""
     # The older protocols of groups alone: the answer is about the broker's code, not about what is switched on.

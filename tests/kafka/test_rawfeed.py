@@ -102,6 +102,7 @@ def test_number_of_records_is_exact(kafka_broker: EmbeddedKafka, topics: Callabl
 
 
 @pytest.mark.kafka
+@pytest.mark.proof
 def test_missing_topic_and_lost_broker_are_told() -> None:
     """Neither is waited for: a topic that is not there is refused, a broker that dies ends the run with its address."""
     with EmbeddedKafka() as broker:

@@ -80,6 +80,7 @@ def write(topics: Topics, *rows: ExpirationRow | TriggerRow) -> None:
 
 
 @pytest.mark.kafka
+@pytest.mark.proof
 def test_nothing_is_lost_over_crash_and_outage(
     kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path
 ) -> None:

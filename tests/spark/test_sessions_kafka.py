@@ -172,6 +172,7 @@ def test_without_ticks_a_quiet_partition_is_left_out_once_it_is_idle(
     assert sink.rows("back") == []
 
 
+@pytest.mark.proof
 def test_a_stop_longer_than_the_timeout_ends_nobody(spark: SparkSession, tmp_path: Path, topic: Topic) -> None:
     """In both kinds of time, a query for each: all devices beat on while the queries are stopped."""
     devices = {"a": 0, "b": 1, "c": QUIET}

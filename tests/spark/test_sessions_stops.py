@@ -56,6 +56,7 @@ def test_an_idle_source_still_ends_sessions(spark: SparkSession, tmp_path: Path,
     assert query.exception() is None
 
 
+@pytest.mark.proof
 def test_a_query_that_was_stopped_reads_its_backlog_in_event_time(spark: SparkSession, tmp_path: Path) -> None:
     """Event time: what was missed is read after the stop, and no key is gone."""
     checkpoint, sink = tmp_path / "checkpoint", Sink()

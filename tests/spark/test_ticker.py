@@ -58,6 +58,7 @@ def test_a_ticker_that_finds_no_broker_says_why() -> None:
         assert ticker.state().written == 0
 
 
+@pytest.mark.proof
 def test_a_broker_that_comes_back_gets_ticks_again() -> None:
     """After a pause of the broker ticks come again within a moment, of the same run."""
     with EmbeddedKafka(heap="256m") as broker:

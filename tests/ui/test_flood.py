@@ -30,6 +30,7 @@ def flood(server: FedDashboard) -> None:
         time.sleep(0.1)  # paces the flood; nothing is judged by it
 
 
+@pytest.mark.proof
 def test_flood_leaves_the_page_small_and_alive(tab: Callable[..., Tab]) -> None:
     """After 120,000 expirations the heap is under 150 MB, the rows are bounded, the newest is on top, clicks work."""
     with dashboard(expirations_max=20_000) as server:
