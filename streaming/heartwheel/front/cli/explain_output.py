@@ -49,8 +49,7 @@ def causes_of(names: Sequence[str] | None, zone: LocalZone, watch: Callable[[], 
     named, namespaces = places_of(names)
     files = CauseFiles(named, zone)
     happenings = files.read()
-    for error in files.errors:
-        raise error
+    files.check()
     doubts = files.doubts()
     if namespaces:
         require("page", "heartwheel explain --causes kubernetes:NAMESPACE")

@@ -66,8 +66,7 @@ class WatchedCauses:
         with contextlib.ExitStack() as stack:
             self._live = opened_namespaces(self._namespaces, self._wanted, stack)
             self._read()
-            for error in self._files.errors:
-                raise error
+            self._files.check()
             self._stack = stack.pop_all()
         return self
 

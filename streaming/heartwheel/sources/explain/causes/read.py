@@ -267,6 +267,11 @@ class CauseFiles:
                     self.errors.append(error)
         return found
 
+    def check(self) -> None:
+        """Raise why a file could not be read at the last look; the first of them, if there are several."""
+        if self.errors:
+            raise self.errors[0]
+
     def doubts(self) -> list[str]:
         """Return a sentence for each file with something that could not be read."""
         return [
