@@ -66,7 +66,7 @@ def check(folder: Path, logs: dict[str, list[KeptLog]], *, prefix: str = "kubern
             file = folder / f"{pod}.{number}.log"
             file.write_bytes(log.text)
             names[str(file)] = f"{prefix}{pod}"
-    wanted = _told(list(explain_logs(list(names), Scanned(), stdin=None)), names)  # type: ignore[arg-type]
+    wanted = _told(list(explain_logs(list(names), Scanned(), stdin=None)), names)
     found = _told(list(explain_history(folder / "h.db", Scanned())), {})
     assert wanted
     assert found == wanted

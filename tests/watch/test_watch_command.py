@@ -87,8 +87,13 @@ def test_a_wrong_configuration_is_named(words: list[str], named: str, capsys: py
 
 @pytest.mark.parametrize("word", ["-", "no.log", "server.log.gz"])
 def test_what_cannot_be_watched_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str], word: str) -> None:
-    """A pipe cannot be read on after a restart, and a file that is not there or compressed does not grow."""
+    """A pipe cannot be read on after a restart, and a file that is not there or compressed does not grow.
+
+    No hint offers a pipe.
+    """
     (tmp_path / "server.log.gz").write_bytes(b"\x1f\x8b\x08\x00")
     name = word if word == "-" else str(tmp_path / word)
     assert run(["watch", name, "--port", "0", "--history", str(tmp_path / "h.db")]) == 1
-    assert "hint:" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "hint:" in said
+    assert "- for stdin" not in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +94,7 @@ def _questions(
     for name in files:
         if not Path(name).is_file():
             raise HeartwheelError(f"{name} is no file", hint="name a broker's log, or a --history of heartwheel watch")
-    return LogAnswers(LogSource(files, history, io.BytesIO(), zone))
+    return LogAnswers(LogSource(files, history, None, zone))
 
 
 def _serve(server: MCPServer, settings: Settings) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -148,7 +147,7 @@ class RealDemo:
     def _follow_broker(self) -> None:
         name = str(self._broker.log_file)
         go_on = lambda: not self._stop_following.is_set()  # noqa: E731 - it reads as what it is
-        for events in follow_logs([name], Scanned(), stdin=io.BytesIO(), go_on=go_on):
+        for events in follow_logs([name], Scanned(), stdin=None, go_on=go_on):
             with self._lock:
                 pairs = [self._beside.add_event(event) for event in events]
             self._show(pairs)

@@ -246,7 +246,7 @@ def follow(
     readers: Sequence[Callable[[], FactReader]],
     scanned: Scanned,
     *,
-    stdin: BinaryIO,
+    stdin: BinaryIO | None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[list[Fact]]:
     """Read logs to their end and then as they grow, in the order of time as far as they have been read.
@@ -263,7 +263,7 @@ def follow(
     with ExitStack() as opened:
         logs = []
         for name, reader_of in zip(names, readers, strict=True):
-            source = FollowedPipe(stdin) if name == STDIN else opened_file(name)
+            source = FollowedPipe(stdin) if stdin is not None and name == STDIN else opened_file(name, stdin=stdin)
             opened.callback(source.close)
             logs.append(LogFollower(source, reader_of, scanned))
         in_turn, caught_up_s = InTurn(len(logs)), None
@@ -283,13 +283,13 @@ def follow(
                 time.sleep(POLL_MS / 1000)
 
 
-def opened_file(name: str, position: TailPosition | None = None) -> RotatedLog:
-    """Open a file to follow, from its start or from a position.
+def opened_file(name: str, position: TailPosition | None = None, *, stdin: BinaryIO | None = None) -> RotatedLog:
+    """Open a file to follow, from its start or from a position; `stdin` is that of `open_log`.
 
     Raises:
         HeartwheelError: it cannot be read, or is compressed or in UTF-16.
     """
-    with closing(open_log(name, io.BytesIO())) as log:
+    with closing(open_log(name, stdin)) as log:
         if not isinstance(log, io.BufferedReader):
             raise HeartwheelError(f"{name} cannot be followed: it is compressed or in UTF-16", hint="name a plain log")
     return RotatedLog(Path(name), position, from_begin=True)

@@ -30,19 +30,22 @@ class OpenedLog(Protocol):
         ...
 
 
-def open_log(name: str, stdin: BinaryIO) -> OpenedLog:
+def open_log(name: str, stdin: BinaryIO | None = None) -> OpenedLog:
     """Open a log: plain, gzipped, or in UTF-16 as PowerShell redirects it.
 
     Args:
-        name: of the file, or `-`.
+        name: of the file, or `-` if there is a stream for it.
+        stdin: the stream for `-`; `None` where the caller reads files alone.
 
     Raises:
         HeartwheelError: it cannot be read.
     """
+    if stdin is not None and name == STDIN:
+        return decoded(stdin, name)
     try:
-        raw = stdin if name == STDIN else Path(name).open("rb")  # noqa: SIM115 - the caller closes it
+        raw = Path(name).open("rb")  # noqa: SIM115 - the caller closes it
     except OSError as error:
-        hint = "name a broker's log, or - for stdin"
+        hint = "name a broker's log" if stdin is None else "name a broker's log, or - for stdin"
         raise HeartwheelError(f"{name} cannot be read: {error.strerror}", hint=hint) from error
     return decoded(raw, name)
 

@@ -28,7 +28,7 @@ def explain_logs(
     names: Sequence[str],
     scanned: Scanned,
     *,
-    stdin: BinaryIO,
+    stdin: BinaryIO | None,
     zone: LocalZone | None = None,
     progress: Callable[[int], None] | None = None,
     joined: Callable[[MemberJoined], None] | None = None,
@@ -39,6 +39,7 @@ def explain_logs(
     Args:
         names: of the logs; `-` is the standard input.
         scanned: where to count.
+        stdin: what `-` stands for; `None` where all names are those of files.
         zone: the zone of times that name none; UTC if absent.
         progress: called with the number of bytes read.
         joined: called with each member that joins, in a broker's log.
@@ -73,7 +74,7 @@ def follow_logs(
     names: Sequence[str],
     scanned: Scanned,
     *,
-    stdin: BinaryIO,
+    stdin: BinaryIO | None,
     zone: LocalZone | None = None,
     go_on: Callable[[], bool] = lambda: True,
     causes: Causes | None = None,
@@ -88,7 +89,7 @@ def follow_logs(
     Args:
         names: of the logs; `-` is the standard input.
         scanned: where to count.
-        stdin: what `-` stands for.
+        stdin: what `-` stands for; `None` where all names are those of files.
         zone: that of times that name none; UTC if absent.
         go_on: asked before each look whether to go on.
         causes: what happened to pods and machines.
@@ -114,7 +115,7 @@ def _facts(
     names: Sequence[str],
     scanned: Scanned,
     clients: list[ClientLog],
-    stdin: BinaryIO,
+    stdin: BinaryIO | None,
     layout: Layout,
     progress: Callable[[int], None] | None,
 ) -> Iterator[Fact]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Collection
 from typing import Final
 
@@ -26,7 +25,7 @@ def lines_of(name: str, numbers: Collection[int]) -> dict[int, str]:
         The lines by their numbers; without those that the file does not have any more.
     """
     try:
-        log = open_log(name, io.BytesIO())
+        log = open_log(name)
     except HeartwheelError:
         return {}
     try:

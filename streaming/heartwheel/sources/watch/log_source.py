@@ -21,14 +21,14 @@ class LogSource(NamedTuple):
     Args:
         files: names of the logs; none if there is a history.
         history: the file of the history; `None` if there are logs.
-        stdin: the stream for `-`.
+        stdin: the stream for `-`; `None` where all are files.
         zone: of times in logs that name none.
         causes: what happened to pods and machines.
     """
 
     files: Sequence[str]
     history: Path | None
-    stdin: BinaryIO
+    stdin: BinaryIO | None
     zone: LocalZone
     causes: Causes | None = None
 
