@@ -130,7 +130,7 @@ class _Remote:
 
     def local(self, name: str, size: int) -> Path:
         copy = self._copies / name
-        if not copy.exists() or copy.stat().st_size != size:
+        if _size_of(copy) != size:
             with self._reached() as (system, folder), system.open_input_stream(f"{folder}/{name}") as file:
                 content = file.read()
             self._keep(name, [content])
@@ -185,6 +185,14 @@ class _Remote:
             part.replace(self._copies / name)
         except OSError as error:
             raise BlockStoreError(f"{part} cannot be written: {error.strerror}") from error
+
+
+def _size_of(path: Path) -> int | None:
+    """Return the size of a file, bytes; `None` if it is not there, or cannot be asked for."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None
 
 
 def _write(path: Path, blocks: Sequence[bytes]) -> None:
