@@ -36,7 +36,8 @@ def test_advice_on_a_real_log_is_what_was_done_to_its_members(capsys: pytest.Cap
     session = groups["video"]["session.timeout.ms"]
     assert (session["prevented"], session["cases"], session["value"]) == (1, 1, "")
     assert groups["deploys"]["group.instance.id"]["prevented"] == 8
-    assert set(groups["orders"]) == set(groups["search"]) == {"group.protocol"}
+    assert [groups["orders"]["session.timeout.ms"][each] for each in ("prevented", "cases", "value")] == [0, 1, ""]
+    assert [groups["search"]["max.poll.interval.ms"][each] for each in ("prevented", "cases", "value")] == [0, 1, ""]
 
 
 def test_stopped_work_is_the_length_of_a_rebalance_times_its_members(
@@ -57,6 +58,28 @@ def test_stopped_work_is_the_length_of_a_rebalance_times_its_members(
     assert found["session.timeout.ms"]["stopped_ms"] == 3 * 2_000
     assert (found["group.protocol"]["stopped_ms"], found["group.protocol"]["prevented"]) == (3 * 2_000 + 4 * 1_000, 2)
     assert found["group.protocol"]["cases"] == 3
+
+
+def test_a_group_whose_removed_members_did_not_come_back_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With how many there were, and without a value; so it differs from a group without removals, which has nothing."""
+    log = tmp_path / "server.log"
+    joins = [(0.0, stable(1, group, members=3)) for group in ("one", "many", "calm")]
+    outs = [("many", 1), ("many", 2), ("many", 3), ("one", 4)]
+    fails = [(5.0 + at, FAILS.format(member("a", at)).replace("group g ", f"group {group} ")) for group, at in outs]
+    log.write_text(lines_of(*joins, *fails))
+    found = advised(capsys, str(log))
+    assert list(found) == ["many", "one"]
+    words = {group: each["session.timeout.ms"]["words"] for group, each in found.items()}
+    assert words["many"] == (
+        "None of the 3 members that were removed by session.timeout.ms came back, so the log does not show which value "
+        "would have been enough."
+    )
+    assert words["one"].startswith("The member that was removed by session.timeout.ms did not come back, ")
+    assert [each["session.timeout.ms"]["prevented"] for each in found.values()] == [0, 0]
+    assert run(["advise", str(log)]) == 0
+    assert words["many"] in capsys.readouterr().out
 
 
 def test_a_history_gives_the_advice_of_its_log(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ class AdvisedSetting(BaseModel):
 
     setting: str
     value: str = Field(description="The value that would have been enough; empty if it is on or off, or not known.")
-    prevented: int = Field(description="How many cases it would have prevented.")
+    prevented: int = Field(description="How many cases it would have prevented; 0 if the source cannot show it.")
     cases: int = Field(description="How many there were.")
     words: str = Field(description="The same in sentences, with what it costs.")
 

@@ -1,7 +1,8 @@
 """What other settings would have prevented in each group, as far as brokers' logs show it, and what they cost.
 
 Nothing is guessed: a timeout would have been long enough for a member that came back, by as much as it was late. Of one
-that did not come back the log shows nothing. Rebalances of unknown length count for no stopped work.
+that did not come back the log shows nothing, and where none did the advice says so. Rebalances of unknown length count
+for no stopped work.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ class SettingAdvice(msgspec.Struct, kw_only=True):
 
     Args:
         setting: its name.
-        value: the value that would have been enough, in words; empty for a setting that is on or off.
-        prevented: how many cases it would have prevented; of `group.protocol`, in how many nobody had waited for all.
+        value: the value that would have been enough, in words; empty if it is not known, or the setting is on or off.
+        prevented: how many cases it would have prevented, as far as the log shows: 0 if no removed member came back.
+            Of `group.protocol`, in how many nobody had waited for all.
         cases: how many there were.
         stopped_ms: member-milliseconds of stopped work in the rebalances of these; `None` if no length is known.
         words: the same for people, with what it costs.
@@ -80,7 +82,7 @@ class Advice:
         cases.add(event)
 
     def groups(self) -> list[GroupAdvice]:
-        """Return the groups with something to advise, those with the most removals and stopped work first."""
+        """Return the groups of which there is something to say, those with the most removals and stopped work first."""
         found = [cases.advice(group_id) for group_id, cases in self._groups.items()]
         wanted = [each for each in found if each.settings]
         return sorted(wanted, key=lambda each: (-each.removals, -(each.stopped_ms or 0), each.group_id))
@@ -140,10 +142,13 @@ class _Cases:
         )
 
     def _timeout(self, outs: list[ExplainedEvent], name: str, fault: str) -> SettingAdvice | None:
-        """Return how long a timeout would have had to be for the members that came back."""
+        """Return how long a timeout would have had to be for the members that came back, or that none did."""
+        if not outs:
+            return None
         back = [each for each in outs if each.returned_ms is not None]
         if not back:
-            return None
+            words = _none_back(len(outs), name)
+            return SettingAdvice(setting=name, value="", prevented=0, cases=len(outs), stopped_ms=None, words=words)
         later_ms = max(each.late_ms or max(0, (each.returned_ms or 0) - each.time_ms) for each in back)
         limits = [_limit_ms(each) for each in back]
         known_ms = max((each for each in limits if each is not None), default=None)
@@ -211,6 +216,13 @@ class _Cases:
     def _work(self, events: Iterable[ExplainedEvent]) -> str:
         stopped_ms = self._sum(events)
         return "" if stopped_ms is None else f", and {length(stopped_ms)} of members' stopped work"
+
+
+def _none_back(number: int, name: str) -> str:
+    unknown = "so the log does not show which value would have been enough"
+    if number == 1:
+        return f"The member that was removed by {name} did not come back, {unknown}."
+    return f"None of the {count(number, 'member')} that were removed by {name} came back, {unknown}."
 
 
 def _limit_ms(event: ExplainedEvent) -> int | None:
