@@ -105,7 +105,7 @@ repeat: $(CLASSES) ## a test many times under load, up to the first failure; ARG
 	done
 
 bench: $(CLASSES) ## how fast it is on this machine, as tables and JSON
-	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; PYTHONPATH=tests $(BIN)/python "$$script" $(ARGS) || exit 1; done
+	@for script in tests/benchmarks/*_bench.py; do echo "== $$script"; PYTHONPATH=tests $(BIN)/python -m "benchmarks.$$(basename "$$script" .py)" $(ARGS) || exit 1; done
 
 scale: $(CLASSES) ## what a heartbeat costs from 10 thousand to 10 million members, and by partitions and shards
 	@PYTHONPATH=tests $(BIN)/python -m benchmarks.scale $(ARGS)

@@ -113,8 +113,8 @@ def _no(*_: object) -> bool:
 
 def _in_process(checkout: Path, arguments: argparse.Namespace, *, by_rules: bool) -> dict[str, float]:
     folders = (checkout / "wheel", checkout / "streaming", checkout / "streaming" / "beats", checkout / "tests")
-    bench = checkout / "tests" / "benchmarks" / Path(__file__).name  # its own, as modules have moved
-    command = [sys.executable, str(bench), "--child", f"--members={arguments.members}", f"--groups={arguments.groups}"]
+    bench = f"benchmarks.{Path(__file__).stem}"  # its own, as modules have moved
+    command = [sys.executable, "-m", bench, "--child", f"--members={arguments.members}", f"--groups={arguments.groups}"]
     command += ["--rules"] if by_rules else []
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, folders))}
     ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
