@@ -148,7 +148,7 @@ def test_hostile_names_are_texts(tab: Callable[..., Tab], hostile: SimpleNamespa
 
 
 def test_a_log_that_is_followed_ends_now(tab: Callable[..., Tab], tmp_path: Path) -> None:
-    """No page of a watcher speaks of the end of the log, and a removal appears while one looks."""
+    """No page of a watcher speaks of the end of the log, a removal appears live, and a chosen time has its own end."""
     log, now = tmp_path / "server.log", time.time() - START_MS / 1000
     joins = f"Adding new member {member('a')} with group instance id None"
     log.write_text(lines_of((now - 60, preparing(0, joins)), (now - 59, stable(1, members=1))))
@@ -159,6 +159,11 @@ def test_a_log_that_is_followed_ends_now(tab: Callable[..., Tab], tmp_path: Path
         with log.open("a") as more:
             more.write(lines_of((time.time() - START_MS / 1000, FAILS.format(member("a"), "g"))))
         expect(page.locator(".removal-head")).to_contain_text("not back until now")
+        until_ms = round(time.time() * 1000) + 1_000
+        page.goto(f"{watcher.url.rstrip('/')}/timeline?since_ms={until_ms - 600_000}&until_ms={until_ms}")
+        expect(page.locator(".removal-head")).to_contain_text("not back by the end of this time")
+        label = page.locator(".lane-track").last.get_attribute("aria-label") or ""
+        assert label.endswith("; not a member at the end of this time")
         texts = [page.locator("main").inner_text()]
         for path in ("/expired", "/groups", "/groups/g", "/rebalances"):
             page.goto(f"{watcher.url.rstrip('/')}{path}")

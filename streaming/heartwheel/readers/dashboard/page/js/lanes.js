@@ -3,17 +3,30 @@
 import { clock, count, counted, duration, utc } from "./format.js";
 import { memberHref, tag, time } from "./cells.js";
 import { h } from "./dom.js";
-import { AT_END } from "./source.js";
+import { follows } from "./source.js";
+import { TimeScale } from "./time_scale.js";
 import { goesByEpochs, reasonWords, spaced } from "./words.js";
 
-/** @import { GroupLanes, LaneMark, LaneRebalance, LaneRemoval, LaneStorm, MemberLane } from "answers" */
-/** @import { TimeScale } from "./time_scale.js" */
+/** @import { GroupLanes, LaneMark, LanePage, LaneRebalance, LaneRemoval, LaneStorm, MemberLane } from "answers" */
 
 /** The height of a rebalance or storm is no time, and it must still be seen: its least width is in timeline.css. */
 const NARROW = "lane-band";
 
 /** @type {{ [kind: string]: string }} */
 const DID = { joined: "joined", returned: "came back", replaced: "came back under a new id", left: "left", removed: "removed" };
+
+/**
+ * Make the scale of a page's time. What its end is called decides what is said of members that are not back by then.
+ *
+ * @param {LanePage} page
+ */
+export function scaleOf({ from_ms: from, to_ms: to, is_now: isNow, newest_ms: newest }) {
+  const isWhole = !follows && typeof newest === "number" && to > newest;
+  return new TimeScale(from, to, isNow ? "" : isWhole ? "the end of the log" : "the end of this time");
+}
+
+/** @param {TimeScale} scale */
+const atEnd = ({ end }) => (end ? `at ${end}` : "now");
 
 /**
  * Draw a group's lanes, with the axis of time below them.
@@ -90,18 +103,19 @@ const stormWords = ({ from_ms: from, to_ms: to, count: n }) => `storm of ${count
  */
 function rebalanceBar(row, scale, epochs) {
   const { started_ms: from, ended_ms: to, blocked_by: by } = row;
-  const title = rebalanceWords(row, epochs);
+  const title = rebalanceWords(row, scale, epochs);
   const bar = h("span", { class: `lane-rebalance tone-${by.length ? "bad" : epochs ? "calm" : "warn"}`, title });
   return scale.place(bar, from ?? to ?? scale.from, to ?? scale.to);
 }
 
 /**
  * @param {LaneRebalance} row
+ * @param {TimeScale} scale
  * @param {boolean} epochs
  */
-function rebalanceWords({ started_ms: from, ended_ms: to, number, cause, members, blocked_by: by }, epochs) {
+function rebalanceWords({ started_ms: from, ended_ms: to, number, cause, members, blocked_by: by }, scale, epochs) {
   const which = number === null || to === null ? "Rebalance" : `${epochs ? "Epoch" : "Rebalance to generation"} ${count(number)}`;
-  const took = to === null ? ` runs ${AT_END}` : from === null || epochs ? "" : ` took ${duration(to - from)}`;
+  const took = to === null ? ` runs ${atEnd(scale)}` : from === null || epochs ? "" : ` took ${duration(to - from)}`;
   const waited = by.length ? `\nwaited for ${by.slice(0, 3).join(", ")}${by.length > 3 ? ` and ${counted(by.length - 3, "other")}` : ""}` : "";
   const left = members === null ? "" : `\n${members ? counted(members, "member") : "no member"} after it`;
   return `${clock(from ?? to)}: ${which}${took}: ${spaced(cause)}${left}${waited}`;
@@ -114,7 +128,7 @@ function rebalanceWords({ started_ms: from, ended_ms: to, number, cause, members
  */
 function memberRow(lane, scale, { href, ambiguous }) {
   const { name, member_id: member, ids, marks, spans } = lane;
-  const track = h("div", { class: "lane-track", role: "img", "aria-label": laneWords(lane) });
+  const track = h("div", { class: "lane-track", role: "img", "aria-label": laneWords(lane, scale) });
   spans.forEach(({ from_ms: from, to_ms: to }, at) => {
     const classes = `lane-span${from === null || from < scale.from ? " before" : ""}${to === null || to > scale.to ? " after" : ""}`;
     const title = `${from === null ? "a member since before" : `a member since ${clock(from)}`}${to === null ? ", and still" : `, until ${clock(to)}`}`;
@@ -168,27 +182,31 @@ function markWords(kind, words) {
   return `${DID[kind] ?? kind}${words && kind === "left" ? `: ${spaced(words)}` : ""}`;
 }
 
-/** @param {MemberLane} lane */
-function laneWords({ name, removals, blocked, marks, spans }) {
+/**
+ * @param {MemberLane} lane
+ * @param {TimeScale} scale
+ */
+function laneWords({ name, removals, blocked, marks, spans }, scale) {
   const shown = marks.slice(-8).map(({ time_ms: ms, kind, words }) => `${markWords(kind, words)} ${clock(ms)}`);
   const now = spans.length && spans[spans.length - 1].to_ms === null ? "a member" : "not a member";
   const bad = [removals ? `removed ${counted(removals, "time")}` : "", blocked ? `held up ${counted(blocked, "rebalance")}` : ""];
-  return [name, ...bad.filter(Boolean), ...shown, `${now} ${AT_END}`].join("; ");
+  return [name, ...bad.filter(Boolean), ...shown, `${now} ${atEnd(scale)}`].join("; ");
 }
 
 /**
  * List removals, each with what to change.
  *
  * @param {GroupLanes} group
+ * @param {TimeScale} scale
  * @param {string} more the address of all of them; empty if they are of the history, and have no pages
  */
-export function removalsOf({ group_id: group, removals, removals_count: all }, more) {
+export function removalsOf({ group_id: group, removals, removals_count: all }, scale, more) {
   if (!removals.length) return null;
   return h(
     "div",
     { class: "removals" },
     h("h3", {}, all > removals.length ? `The newest ${count(removals.length)} of ${counted(all, "removal")}` : counted(all, "removal")),
-    h("ul", {}, removals.map((each) => removal(more ? memberHref(group, each.member_id) : "", each))),
+    h("ul", {}, removals.map((each) => removal(more ? memberHref(group, each.member_id) : "", each, scale))),
     more && all > removals.length ? h("a", { class: "small", href: more }, "All of them") : null,
   );
 }
@@ -196,10 +214,11 @@ export function removalsOf({ group_id: group, removals, removals_count: all }, m
 /**
  * @param {string} href
  * @param {LaneRemoval} row
+ * @param {TimeScale} scale
  */
-function removal(href, { time_ms: ms, member_id: member, name, reason, why, advice, evidence, returned_ms: back }) {
+function removal(href, { time_ms: ms, member_id: member, name, reason, why, advice, evidence, returned_ms: back }, { end }) {
   const words = reasonWords(reason);
-  const returned = back === null ? `not back ${AT_END === "now" ? "until now" : AT_END}` : `back ${duration(Math.max(0, back - ms))} later`;
+  const returned = back === null ? `not back ${end ? `by ${end}` : "until now"}` : `back ${duration(Math.max(0, back - ms))} later`;
   return h(
     "li",
     {},

@@ -21,9 +21,11 @@ export class TimeScale {
   /**
    * @param {number} from epoch ms
    * @param {number} to epoch ms
+   * @param {string} [end] what its end is called
    */
-  constructor(from, to) {
+  constructor(from, to, end = "") {
     this.from = from;
+    this.end = end;
     this.to = Math.max(to, from + 1);
     const step = STEPS.find((each) => (this.to - from) / each <= TICKS) ?? STEPS[STEPS.length - 1];
     /** @type {number[]} */

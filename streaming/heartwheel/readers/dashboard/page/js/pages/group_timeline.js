@@ -3,11 +3,10 @@
 import { get, query } from "../api.js";
 import { h, put } from "../dom.js";
 import { counted } from "../format.js";
-import { lanesOf, removalsOf, tagsOf } from "../lanes.js";
+import { lanesOf, removalsOf, scaleOf, tagsOf } from "../lanes.js";
 import { loader } from "../loader.js";
 import { empty, panel } from "../states.js";
 import { asked, RANGE, rangeTools } from "../time_range.js";
-import { TimeScale } from "../time_scale.js";
 
 /** @import { LanePage } from "answers" */
 /** @import { Visit } from "../types.d.ts" */
@@ -32,7 +31,7 @@ export function groupTimeline(group, { router, signal }) {
     load();
   });
   const show = (/** @type {LanePage} */ page) => {
-    const scale = new TimeScale(page.from_ms, page.to_ms);
+    const scale = scaleOf(page);
     range.show(page);
     const [found] = page.groups;
     if (!found || !found.lanes.length) return put(body, empty("Nothing is known of its members in this time."));
@@ -41,7 +40,7 @@ export function groupTimeline(group, { router, signal }) {
       h("div", { class: "group-head" }, tagsOf(found)),
       lanesOf(found, scale, !page.from_history),
       found.lanes_left_out ? h("p", { class: "soft small" }, `and ${counted(found.lanes_left_out, "more member")}`) : null,
-      removalsOf(found, page.from_history ? "" : `/expired${query({ group })}`),
+      removalsOf(found, scale, page.from_history ? "" : `/expired${query({ group })}`),
     );
   };
   const load = loader({

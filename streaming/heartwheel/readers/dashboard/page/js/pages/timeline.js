@@ -5,15 +5,15 @@ import { groupHref } from "../cells.js";
 import { h, mark, put } from "../dom.js";
 import { filterField } from "../filter_field.js";
 import { clock, count, counted, duration } from "../format.js";
-import { lanesOf, removalsOf, tagsOf } from "../lanes.js";
+import { lanesOf, removalsOf, scaleOf, tagsOf } from "../lanes.js";
 import { loader } from "../loader.js";
 import { reportPanel } from "../log_report.js";
 import { empty, head } from "../states.js";
 import { throttled } from "../throttle.js";
 import { asked, RANGE, rangeTools } from "../time_range.js";
-import { TimeScale } from "../time_scale.js";
 
 /** @import { GroupLanes, LanePage, LaneSlot, Now } from "answers" */
+/** @import { TimeScale } from "../time_scale.js" */
 /** @import { Page, Visit } from "../types.d.ts" */
 
 const FILTERS = [...RANGE, "text", "before"];
@@ -98,8 +98,8 @@ class View {
 
   /** @param {LanePage} page */
   show(page) {
-    const { from_ms: from, to_ms: to, groups, from_history: isOld } = page;
-    const scale = new TimeScale(from, to);
+    const { groups, from_history: isOld } = page;
+    const scale = scaleOf(page);
     this.live = !isOld && (page.is_now || !page.matched);
     this.range.show(page);
     this.figures.hidden = false;
@@ -172,7 +172,7 @@ class View {
       ),
       lanesOf(group, scale, !isOld),
       more ? h("p", { class: "small" }, h("a", { href }, `${counted(more, "more member")}`)) : null,
-      removalsOf(group, isOld ? "" : `/expired${query({ group: id })}`),
+      removalsOf(group, scale, isOld ? "" : `/expired${query({ group: id })}`),
     );
   }
 
