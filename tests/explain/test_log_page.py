@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from subprocess import DEVNULL, PIPE
 
 import httpx
 import pytest
@@ -111,6 +114,36 @@ def test_it_fills_live(tmp_path: Path) -> None:
         finally:
             over.set()
             reader.join()
+
+
+def test_a_pipe_that_ends_is_a_log_that_has_ended() -> None:
+    """With `--follow -` the end of the log is now while the pipe is open, and after that it is where the log ended."""
+    command = [sys.executable, "-u", "-m", "heartwheel", "explain", "--page", "--follow", "-", "--port", "0"]
+    with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            url = process.stdout.readline().decode().strip()
+            process.stdin.write(Path(LOG).read_bytes())
+            process.stdin.flush()
+            followed = wait_for(lambda: _verdict(url, "orders"), "what was there before")
+            assert "is not back until now" in followed
+            assert "data-follows" in httpx.get(f"{url}groups").text
+            assert httpx.get(f"{url}api/lanes").json()["is_now"]
+            process.stdin.close()
+            wait_for(lambda: "was not back by the end of the log" in _verdict(url, "orders"), "a log that has ended")
+            assert "data-follows" not in httpx.get(f"{url}groups").text
+            lanes = httpx.get(f"{url}api/lanes").json()
+            assert (lanes["is_now"], lanes["to_ms"]) == (False, lanes["newest_ms"] + 1)
+            sentence = httpx.get(f"{url}api/now").json()["health"]["sentence"]
+            assert sentence.startswith("From the broker's log: -, up to ")
+        finally:
+            process.kill()
+
+
+def _verdict(url: str, group: str) -> str:
+    rows = httpx.get(f"{url}api/groups").json()["rows"]
+    return " ".join(sentence for row in rows if row["group_id"] == group for sentence in row["verdict"])
 
 
 @pytest.mark.ui

@@ -44,6 +44,8 @@ def show_page(source: LogSource, wanted: Wanted, settings: Settings, *, follow: 
         if follow:
             for events in source.follow(scanned, lambda: not over.is_set(), joined):
                 shown.take([event for event in events if wanted.takes(event)], scanned)
+            if not over.is_set():
+                shown.ended(scanned)
         else:
             found = source.explain(scanned, joined=joined)
             while some := list(islice((event for event in found if wanted.takes(event)), _EVENTS_AT_ONCE)):

@@ -223,10 +223,12 @@ def _plain_routes(deps: Deps, metrics: WriteMetrics | None, base: str) -> list[R
 
 def _page_of(picture: Picture, asked: DashboardSettings) -> Callable[[Request], Any]:
     base = asked.base_path
-    follows = picture.lanes is not None and picture.lanes.follows
-    text = page_text(base, asked.gateway_url, from_log=bool(picture.log), follows=follows)
+    ended, followed = (
+        page_text(base, asked.gateway_url, from_log=bool(picture.log), follows=follows) for follows in (False, True)
+    )
 
     async def page(request: Request) -> Response:
+        text = followed if picture.lanes is not None and picture.lanes.follows else ended
         client: Client | None = request.scope.get(CLIENT)
         who = "" if client is None else account(base, client.name, may_leave=client.how == "session")
         return HTMLResponse(text.replace(ACCOUNT, who), headers={"cache-control": "no-cache"})

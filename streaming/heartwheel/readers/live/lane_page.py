@@ -58,7 +58,7 @@ class LaneSource:
 
     Args:
         store: the newest.
-        follows: whether the logs are followed, so that the newest time is now.
+        follows: whether the logs are followed, so that the newest time is now; an attribute, until they have ended.
         older: reads what happened in a time that is not in memory; `None` if nothing is older.
         lines_max: most lines that a timeline is drawn from if it is read.
     """

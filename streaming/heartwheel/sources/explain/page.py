@@ -69,7 +69,7 @@ class LogPage(Served):
         self.picture = Picture(expirations_max=rows_max, triggers_max=2 * rows_max, window_ms=_EVERYTHING_MS)
         self.lanes = LaneStore() if older is None else LaneStore(MARKS_BEFORE_OLDER)
         lines_max = max(LINES_OF_A_TIMELINE, settings.watch.page_events_max)
-        self.picture.lanes = LaneSource(self.lanes, follows=follows, older=older, lines_max=lines_max)
+        self._source = self.picture.lanes = LaneSource(self.lanes, follows=follows, older=older, lines_max=lines_max)
         self._names = names
         self._follows = follows
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
@@ -119,6 +119,14 @@ class LogPage(Served):
                 self._summary.returned(member.removal)
             self._back.append((id_of_removal(member.removal), member.time_ms))
             self._is_stale = True
+
+    def ended(self, scanned: Scanned) -> None:
+        """Show as ended what was followed: pipes whose writers are gone. A page that is loaded from now on says so."""
+        with self.picture.lock:
+            self._summary.follows = False
+        self._follows = self._source.follows = False
+        self._is_stale = True
+        self.show([], scanned)
 
     def known_from(self, time_ms: int | None) -> None:
         """Note from when on all events are taken, epoch ms; `None`: from the begin of the logs on."""
