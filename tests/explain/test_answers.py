@@ -171,6 +171,21 @@ def test_which_timeout_would_have_been_enough() -> None:
     assert "app-1 was not back by the end of the log" in " ".join(gone.verdict)
 
 
+def test_a_removal_says_which_timeout_would_have_been_enough() -> None:
+    """The number is that of its group's verdict; nothing is said of a member that is not back, or of unknown timeouts."""
+    log = lines_of(
+        (0, left("app-1", "g", "consumer poll timeout has expired.", poll_ms=5_000)),
+        (9.1, joined("app-1", 2)),
+        (100, left("app-2", "g", "consumer poll timeout has expired.")),
+        (200, failed("app-3")),
+        (207, joined("app-3", 4)),
+    )
+    enough = [[words for words in event.explanation if "enough" in words] for event in explained(log) if event.advice]
+    assert enough == [["A max.poll.interval.ms of 14.1 s would have been enough."], [], []]
+    group = of(summed(log), "g")
+    assert group.enough["poll_timeout"].needed_ms == 14_100
+
+
 def test_who_was_thrown_out_is_who_was_a_member() -> None:
     """A client that asked to join and did not come back, however often, is not the member that a timeout took."""
     asked = f"Pending member {member('app-9')} in group g has been removed after session timeout expiration."

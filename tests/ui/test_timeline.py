@@ -75,6 +75,7 @@ def test_who_was_removed_and_what_to_change(tab: Callable[..., Tab], real: Simpl
     expect(billing.locator(".lane-mark.removed")).to_have_count(1)
     expect(billing.locator(".removal-head")).to_contain_text("Took itself out")
     expect(billing.locator(".removal-head")).to_contain_text("back 9.1 s later")
+    expect(billing.locator(".removals")).to_contain_text("A max.poll.interval.ms of 14.1 s would have been enough.")
     expect(billing.locator(".removal-advice")).to_contain_text("raise max.poll.interval.ms")
     expect(page.locator(".group-lanes").nth(4).locator(".lane-storm")).to_have_count(1)
     waited = page.locator(".group-lanes").first.locator(".lane-rebalance.tone-bad")

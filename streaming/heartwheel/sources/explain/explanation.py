@@ -11,17 +11,9 @@ import msgspec
 from heartwheel.base.phrases import length, setting
 from heartwheel.readers.live.why import advice
 from heartwheel.sources.explain.causes.words import advice_on
+from heartwheel.sources.explain.enough import SESSION, needed_ms, timeout_name
 from heartwheel.wire.explained import REASON_OF, ExplainedEvent, Happened
 from heartwheel.wire.verdicts import ExpiryReason
-
-SETTING: Final = {
-    "classic": "session.timeout.ms",
-    "": "session.timeout.ms",
-    "consumer": "group.consumer.session.timeout.ms",
-    "share": "group.share.session.timeout.ms",
-    "streams": "group.streams.session.timeout.ms",
-}
-"""The session timeout's name by the group's type."""
 
 _POLL: Final = re.compile(r"poll[ .-]?timeout|max\.poll\.interval|poll interval", re.IGNORECASE)
 _UNSUBSCRIBED: Final = re.compile(r"unsubscribed", re.IGNORECASE)
@@ -115,7 +107,7 @@ def _not_answered(event: ExplainedEvent) -> list[str]:
 def _expired(event: ExplainedEvent) -> list[str]:
     limit = f", {setting(event.session_timeout_ms)}" if event.session_timeout_ms else ""
     sentence = (
-        f"No heartbeat of it reached the coordinator for its session timeout{limit} ({SETTING[event.group_type]})."
+        f"No heartbeat of it reached the coordinator for its session timeout{limit} ({SESSION[event.group_type]})."
     )
     return [sentence, *event.explanation, *advice(ExpiryReason.SESSION_TIMEOUT, event.group_type)]
 
@@ -204,8 +196,18 @@ def _back(event: ExplainedEvent) -> list[str]:
             f"It was back under the same id {after} later, so its process was alive: it had been stopped or cut off, "
             "or was over max.poll.interval.ms, for which clients on librdkafka stop heartbeating in such groups."
         )
-        return [alive]
-    return [f"It was back{name} {after} later."]
+        return [alive, *_enough(event)]
+    return [f"It was back{name} {after} later.", *_enough(event)]
+
+
+def _enough(event: ExplainedEvent) -> list[str]:
+    """Return which timeout would have been enough; nothing if the cause is known, as the advice is about that then."""
+    name, enough_ms = timeout_name(event.kind, event.group_type), needed_ms(event)
+    if name is None or enough_ms is None or advice_on(event.causes):
+        return []
+    unsure = event.kind is Happened.EXPIRED and event.returned_as != event.member_id
+    begin = f"If that was the same process, a {name}" if unsure else f"A {name}"
+    return [f"{begin} of {setting(enough_ms)} would have been enough."]
 
 
 def _rebalance(event: ExplainedEvent) -> list[str]:

@@ -6,6 +6,7 @@ from typing import Final
 
 import msgspec
 
+from heartwheel.sources.explain.enough import later_ms, needed_ms
 from heartwheel.sources.explain.explanation import UNSAID
 from heartwheel.sources.explain.lines import what
 from heartwheel.sources.explain.together import SharedIncident, Together
@@ -256,14 +257,11 @@ def _take_back_leave(group: GroupSummary) -> None:
 
 
 def _add_return(group: GroupSummary, event: ExplainedEvent) -> None:
-    assert event.returned_ms is not None  # noqa: S101 - callers know that it is back
     enough = _enough(group, event.kind)
-    limit_ms = event.session_timeout_ms if event.kind is Happened.EXPIRED else event.rebalance_timeout_ms
-    later_ms = event.late_ms or max(0, event.returned_ms - event.time_ms)
     enough.back += 1
-    enough.later_ms = max(enough.later_ms, later_ms)
-    if limit_ms is not None:
-        enough.needed_ms = max(enough.needed_ms or 0, limit_ms + later_ms)
+    enough.later_ms = max(enough.later_ms, later_ms(event))
+    if (enough_ms := needed_ms(event)) is not None:
+        enough.needed_ms = max(enough.needed_ms or 0, enough_ms)
 
 
 def _add_rebalance(group: GroupSummary, event: ExplainedEvent) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from heartwheel.base.phrases import count, length, moment, setting
 from heartwheel.readers.live.why import advice
-from heartwheel.sources.explain.explanation import SETTING
+from heartwheel.sources.explain.enough import timeout_name
 from heartwheel.sources.explain.lines import CAUSES
 from heartwheel.sources.explain.summary import OUR_WORDS, Enough, GroupSummary, LogSummary
 from heartwheel.wire.explained import REASON_OF, Happened
@@ -26,11 +26,6 @@ _OUT: Final = {
     Happened.REVOCATION_TIMEOUT: "was thrown out as it did not give up partitions in time",
     Happened.REMOVED: "was no longer accepted by the coordinator, and its own log does not say why",
     Happened.NO_ANSWER: "got no answer to its heartbeats for its session timeout, and was likely thrown out",
-}
-_SETTING: Final = {
-    Happened.POLL_TIMEOUT: "max.poll.interval.ms",
-    Happened.REMOVED_AT_REBALANCE: "max.poll.interval.ms",
-    Happened.REVOCATION_TIMEOUT: "max.poll.interval.ms",
 }
 _NOT_TOLD: Final = "This log tells of no removal: it is a consumer's own, and the broker's log has them all."
 _STATIC: Final = (
@@ -112,7 +107,7 @@ def _to_do(group: GroupSummary, out: dict[str, int], *, follows: bool) -> list[s
 
 
 def _enough(group: GroupSummary, kind: Happened, enough: Enough, *, follows: bool) -> list[str]:
-    name = SETTING[group.group_type] if kind is Happened.EXPIRED else _SETTING.get(kind)
+    name = timeout_name(kind, group.group_type)
     if name is None:
         return []
     number, who = enough.number, enough.name or "That member"

@@ -14,15 +14,13 @@ from typing import Final
 import msgspec
 
 from heartwheel.base.phrases import count, length, setting
-from heartwheel.sources.explain.explanation import SETTING
+from heartwheel.sources.explain.enough import POLL, POLLS, SESSION, later_ms, needed_ms
 from heartwheel.wire.explained import ExplainedEvent, Happened
 
 GROUPS_MAX: Final = 50_000
 _REBALANCES_MAX: Final = 10_000
 _SESSION_MS: Final = 45_000
-_POLLS: Final = frozenset({Happened.POLL_TIMEOUT, Happened.REMOVED_AT_REBALANCE, Happened.REVOCATION_TIMEOUT})
 _PROTOCOL: Final = "group.protocol"
-_POLL_SETTING: Final = "max.poll.interval.ms"
 
 
 class SettingAdvice(msgspec.Struct, kw_only=True):
@@ -112,7 +110,7 @@ class _Cases:
             self.sessions
             if event.kind is Happened.EXPIRED
             else self.polls
-            if event.kind in _POLLS
+            if event.kind in POLLS
             else self.restarts
             if event.kind is Happened.LEFT and event.reason != "unsubscribed"
             else None
@@ -125,8 +123,8 @@ class _Cases:
         settings = [
             each
             for each in (
-                self._timeout(self.sessions, SETTING[self.group_type], "dies"),
-                self._timeout(self.polls, _POLL_SETTING, "hangs"),
+                self._timeout(self.sessions, SESSION[self.group_type], "dies"),
+                self._timeout(self.polls, POLL, "hangs"),
                 self._static(),
                 self._protocol(),
             )
@@ -149,15 +147,14 @@ class _Cases:
         if not back:
             words = _none_back(len(outs), name)
             return SettingAdvice(setting=name, value="", prevented=0, cases=len(outs), stopped_ms=None, words=words)
-        later_ms = max(each.late_ms or max(0, (each.returned_ms or 0) - each.time_ms) for each in back)
-        limits = [_limit_ms(each) for each in back]
-        known_ms = max((each for each in limits if each is not None), default=None)
-        value = setting(known_ms + later_ms) if known_ms is not None and None not in limits else ""
-        enough = f"{name} of {value}" if value else f"{name} longer by more than {length(later_ms)}"
+        late_ms = max(map(later_ms, back))
+        needed = [each for each in map(needed_ms, back) if each is not None]
+        value = setting(max(needed)) if len(needed) == len(back) else ""
+        enough = f"{name} of {value}" if value else f"{name} longer by more than {length(late_ms)}"
         if_same = " if each was the same process when it came back" if fault == "dies" else ""
         words = (
             f"A {enough} would have prevented {len(back)} of {count(len(outs), 'removal')}{if_same}{self._work(back)}. "
-            f"A member that {fault} is then noticed {length(later_ms)} later."
+            f"A member that {fault} is then noticed {length(late_ms)} later."
         )
         return SettingAdvice(
             setting=name, value=value, prevented=len(back), cases=len(outs), stopped_ms=self._sum(back), words=words
@@ -223,7 +220,3 @@ def _none_back(number: int, name: str) -> str:
     if number == 1:
         return f"The member that was removed by {name} did not come back, {unknown}."
     return f"None of the {count(number, 'member')} that were removed by {name} came back, {unknown}."
-
-
-def _limit_ms(event: ExplainedEvent) -> int | None:
-    return event.session_timeout_ms if event.kind is Happened.EXPIRED else event.rebalance_timeout_ms
