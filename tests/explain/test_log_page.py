@@ -23,6 +23,7 @@ from heartwheel.sources.explain.scan import Scanned
 from support.broker_logs import REAL
 from support.browser import Tab, chromium
 from support.job import wait_for
+from support.scripted_log import lines_of, preparing
 
 LOG = str(REAL / "server.log")
 ANY_PORT = Settings(dashboard=DashboardSettings(port=0))
@@ -119,19 +120,19 @@ def test_it_fills_live(tmp_path: Path) -> None:
 def test_a_pipe_that_ends_is_a_log_that_has_ended() -> None:
     """With `--follow -` the end of the log is now while the pipe is open, and after that it is where the log ended."""
     command = [sys.executable, "-u", "-m", "heartwheel", "explain", "--page", "--follow", "-", "--port", "0"]
+    open_rebalance = lines_of((0, preparing(1, "a test", "late")))
     with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
             url = process.stdout.readline().decode().strip()
-            process.stdin.write(Path(LOG).read_bytes())
+            process.stdin.write(Path(LOG).read_bytes() + open_rebalance.encode())
             process.stdin.flush()
-            followed = wait_for(lambda: _verdict(url, "orders"), "what was there before")
-            assert "is not back until now" in followed
+            wait_for(lambda: _verdict(url, "orders"), "what was there before")
             assert "data-follows" in httpx.get(f"{url}groups").text
             assert httpx.get(f"{url}api/lanes").json()["is_now"]
             process.stdin.close()
-            wait_for(lambda: "was not back by the end of the log" in _verdict(url, "orders"), "a log that has ended")
+            wait_for(lambda: "It was still rebalancing when the log ended" in _verdict(url, "late"), "the log's end")
             assert "data-follows" not in httpx.get(f"{url}groups").text
             lanes = httpx.get(f"{url}api/lanes").json()
             assert (lanes["is_now"], lanes["to_ms"]) == (False, lanes["newest_ms"] + 1)

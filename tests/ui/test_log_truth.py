@@ -229,8 +229,8 @@ SENTENCES = {
         "3 times a member was thrown out by its session timeout, all within 2.0 s.",
         "1 rebalance took 2.0 s, and 1 more of unknown length.",
         (
-            "None of those that were out was back by the end of the log, so it does not show which session.timeout.ms "
-            "would have been enough."
+            "The log shows none of those that were out back within an hour, so it does not show which "
+            "session.timeout.ms would have been enough."
         ),
     ],
     "slow": [

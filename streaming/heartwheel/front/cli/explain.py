@@ -37,6 +37,7 @@ from heartwheel.front.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from heartwheel.readers.live.lane_store import MemberJoined
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.summary import LogSummary
@@ -142,7 +143,7 @@ def explain(
     scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
     shown = _Rows(printer(json=json, silent=summary or unknown or not rows, lines=Lines()), _kinds(only), last)
     try:
-        for event in filter(wanted.takes, _events(source, scanned, follow=follow)):
+        for event in filter(wanted.takes, _events(source, scanned, wanted.noting(sums.returned), follow=follow)):
             sums.add(event)
             shown.add(event)
     except KeyboardInterrupt:
@@ -240,19 +241,21 @@ def _check_words(
         raise typer.BadParameter("a history has no lines that were not understood", param_hint="--unknown")
 
 
-def _events(source: LogSource, scanned: Scanned, *, follow: bool) -> Iterator[ExplainedEvent]:
+def _events(
+    source: LogSource, scanned: Scanned, joined: Callable[[MemberJoined], None], *, follow: bool
+) -> Iterator[ExplainedEvent]:
     if follow:
         from heartwheel.front.cli.signals import stopped_by_signals
 
         over = threading.Event()
         with stopped_by_signals(over.set):
-            for events in source.follow(scanned, lambda: not over.is_set()):
+            for events in source.follow(scanned, lambda: not over.is_set(), joined):
                 yield from events
                 if events:
                     sys.stdout.flush()
         return
     with _progress(source.files) as advance:
-        yield from source.explain(scanned, advance)
+        yield from source.explain(scanned, advance, joined)
 
 
 def _time(text: str | None, option: str, zone: LocalZone) -> int | None:

@@ -40,7 +40,7 @@ def show_page(source: LogSource, wanted: Wanted, settings: Settings, *, follow: 
         warn(settings.dashboard)
         if open_browser:
             typer.launch(shown.url)
-        joined = None if wanted.narrows else shown.joined
+        joined = wanted.noting(shown.returned) if wanted.narrows else shown.joined
         if follow:
             for events in source.follow(scanned, lambda: not over.is_set(), joined):
                 shown.take([event for event in events if wanted.takes(event)], scanned)

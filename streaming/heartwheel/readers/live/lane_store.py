@@ -21,7 +21,12 @@ _STORMS_MAX: Final = 50
 
 
 class MemberJoined(NamedTuple):
-    """A member that joined a group; if it came back, its id before that, and the removal that it returns from."""
+    """A member that joined a group.
+
+    Args:
+        former_id: its id before that, if it came back.
+        removal: the removal that it returns from, if its event was returned before and so does not show the return.
+    """
 
     time_ms: int
     group_id: str

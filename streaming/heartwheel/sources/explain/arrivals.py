@@ -65,6 +65,7 @@ class LoggedArrivals:
             if out.kind is Happened.LEFT and group.group_type != "classic" and not out.reason_text:
                 self._watch.make_poll_timeout(out, group.count_out(member.name))
             member.out = None
+            group.forget_departure(member)
             return
         back = group.return_of(member, fact.time_ms)
         if back is not None:
@@ -75,6 +76,7 @@ class LoggedArrivals:
         old = group.member(fact.member_id)
         old.group_instance_id = fact.group_instance_id or old.group_instance_id
         before, old.out = old.out, None
+        group.forget_departure(old)
         if before is not None and before.kind is Happened.TEMPORARILY_LEFT:
             before.returned_ms, before.returned_as = fact.time_ms, fact.new_member_id or None
         if fact.new_member_id == fact.member_id:

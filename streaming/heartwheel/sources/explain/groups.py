@@ -23,6 +23,7 @@ BROKER_START_MS: Final = 180_000
 """How long after a broker's start a load still belongs to the start, ms."""
 
 _RETURN_MS: Final = 3_600_000
+"""How long after it was out a member without an instance id may be back under a new id, ms: others share its name."""
 _GONE_MS: Final = 2 * 86_400_000
 """How long a member that is out is remembered if others of its group go after it, ms of the log's time."""
 
@@ -180,13 +181,18 @@ class WatchedGroup:
         Returns:
             The ids of members that are forgotten, as they are out for long.
         """
-        while self._departures and event.time_ms - next(iter(self._departures.values()))[-1].time_ms > _RETURN_MS:
+        while self._departures and event.time_ms - next(iter(self._departures.values()))[-1].time_ms > _GONE_MS:
             _drop_first(self._departures)  # no new member returns from it any more
         if event.kind not in {Happened.PENDING_EXPIRED, Happened.REPLACED} and member.name != member.member_id:
-            departures = self._departures.pop(member.name, [])
-            departures.append(event)
+            departures = [*self.forget_departure(member), event]
             _put_last(self._departures, member.name, departures, _DEPARTURES_MAX)
         return list(self._long_gone(event.time_ms))
+
+    def forget_departure(self, member: LoggedMember) -> list[ExplainedEvent]:
+        """Forget by its lasting name that a member is out; return the departures of others of its name."""
+        if others := [each for each in self._departures.pop(member.name, ()) if each.member_id != member.member_id]:
+            self._departures[member.name] = others
+        return others
 
     def _long_gone(self, now_ms: int) -> Iterator[str]:
         """Forget members that have been out for long, and yield their ids; it ends at the one that is out now."""
@@ -214,10 +220,14 @@ class WatchedGroup:
         return times
 
     def return_of(self, member: LoggedMember, now_ms: int) -> ExplainedEvent | None:
-        """Return the departure that a new member returns from; `None` if several members of its name have left."""
+        """Return the departure that a new member returns from; `None` if several members of its name have left.
+
+        An instance id belongs to one member, so that one is back however late it is.
+        """
         if member.name == member.member_id:
             return None
-        departures = [each for each in self._departures.get(member.name, ()) if now_ms - each.time_ms <= _RETURN_MS]
+        within_ms = _GONE_MS if member.group_instance_id else _RETURN_MS
+        departures = [each for each in self._departures.get(member.name, ()) if now_ms - each.time_ms <= within_ms]
         self._departures.pop(member.name, None)
         return departures[0] if len(departures) == 1 and departures[0].member_id != member.member_id else None
 

@@ -36,10 +36,11 @@ class History:
 
     Args:
         files: names of the logs, by the number that facts have.
-        hold_ms: how long events wait for lines that belong to them, ms of the log's time; with 0 they do not wait, and
-            are copies, which do not change with what later lines show.
+        hold_ms: how long events wait for lines that belong to them, ms of the log's time; with 0 they do not wait.
         storm: the number of rebalances at which a group is in a storm.
-        joined: called with each member that joins, as soon as that is read: it is no event.
+        joined: called with each member that joins, as soon as that is read: it is no event. It is also called with
+            the returns from removals that were returned before, so with it, as without a wait, events are copies, which
+            do not change with what later lines show.
         causes: what happened to pods and machines; may grow.
     """
 
@@ -53,6 +54,7 @@ class History:
         causes: Causes | None = None,
     ) -> None:
         self._hold_ms, self._causes = hold_ms, causes
+        self._copies = not hold_ms or joined is not None
         self._watch = watch = FollowedLog(files, joined)
         arrivals, departures = LoggedArrivals(watch), LoggedDepartures(watch)
         self._moves = moves = Moves(watch)
@@ -105,7 +107,7 @@ class History:
         until_ms = fact.time_ms - self._hold_ms
         waiting = self._watch.waiting
         while waiting and (waiting[0].time_ms <= until_ms or len(waiting) > WAITING_MAX):
-            yield self._done(waiting.popleft())
+            yield self._done(self._watch.take_first())
 
     def running(self, now_ms: int) -> Iterator[ExplainedEvent]:
         """Return, once each, the rebalances that have been running for long while the log is followed.
@@ -127,4 +129,4 @@ class History:
 
     def _done(self, event: ExplainedEvent) -> ExplainedEvent:
         event.causes = self._causes.of(event) if self._causes is not None else ()
-        return explained(event) if self._hold_ms else explained_copy(event)
+        return explained_copy(event) if self._copies else explained(event)

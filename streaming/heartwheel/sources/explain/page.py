@@ -74,8 +74,8 @@ class LogPage(Served):
         self._follows = follows
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
         self._doubted = 0
-        self._back: list[tuple[str, int]] = []
-        """Removals whose members are back, which may not be shown yet, by their ids, and since when, epoch ms."""
+        self._back: list[ExplainedEvent] = []
+        """Removals whose members are back, which may not be shown yet."""
         self.picture.log = self._sentence(None)
         super().__init__(server_of(self.picture, settings, metrics=metrics))
 
@@ -93,8 +93,9 @@ class LogPage(Served):
         self.picture.log_tells = scanned.coordinator_lines > 0
         if events:
             self.picture.apply([row for each in events for row in each.rows], now_ms=wall_ms())
-        for id_, returned_ms in self._back:
-            self.picture.returned(id_, returned_ms)
+        for removal in self._back:
+            if removal.returned_ms is not None:
+                self.picture.returned(id_of_removal(removal), removal.returned_ms)
         self._back.clear()
         with self.picture.lock:
             for event, _ in events:
@@ -112,13 +113,17 @@ class LogPage(Served):
         self.picture.log = self._sentence(scanned)
 
     def joined(self, member: MemberJoined) -> None:
-        """Add a member that joins; while a log is followed the event of its removal did not show that it comes back."""
+        """Add a member that joins, and note that it is back if the event of its removal does not show that."""
         self.lanes.joined(member)
-        if self._follows and member.removal is not None:
-            with self.picture.lock:
-                self._summary.returned(member.removal)
-            self._back.append((id_of_removal(member.removal), member.time_ms))
-            self._is_stale = True
+        if member.removal is not None:
+            self.returned(member.removal)
+
+    def returned(self, removal: ExplainedEvent) -> None:
+        """Note that the member of a removal is back, which its event does not show as it was taken."""
+        with self.picture.lock:
+            self._summary.returned(removal)
+        self._back.append(removal)
+        self._is_stale = True
 
     def ended(self, scanned: Scanned) -> None:
         """Show as ended what was followed: pipes whose writers are gone. A page that is loaded from now on says so."""

@@ -28,7 +28,8 @@ class Enough(msgspec.Struct, kw_only=True, gc=False):
     """How long a timeout would have had to be for the members that it removed, as far as the log shows.
 
     Args:
-        gone: how many had not come back by the end of the log.
+        gone: how many have not come back, as far as the log shows: under their id or instance id, or within an hour
+            under their client id.
         name: the last of them; empty if no line names it.
         later_ms: how long after its removal the last of them was back, ms.
         needed_ms: the timeout that would have kept all that came back, ms; `None` if the log does not name theirs.
@@ -173,7 +174,10 @@ class LogSummary:
                 _add_out(group, event)
 
     def returned(self, event: ExplainedEvent) -> None:
-        """Note that the member of a removal is back, which the event did not show when it was added."""
+        """Note that the member of a removal is back, which the event does not show as it was added.
+
+        A log that is followed adds both at once, and the return may come first.
+        """
         group = self._of(event.group_id)
         _enough(group, event.kind).gone -= 1
         _add_return(group, event)

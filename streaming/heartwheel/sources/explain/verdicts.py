@@ -51,7 +51,7 @@ def verdict_of(group: GroupSummary, *, follows: bool = False) -> list[str]:
     out = {kind: number for kind, number in kicks.items() if kind != Happened.PENDING_EXPIRED}
     if out:
         what = _kicked(group, out)
-        do = _to_do(group, out, follows=follows)
+        do = _to_do(group, out)
     elif group.blocked:
         name, times = _most(group.blocked)[0]
         what = [f"No member was thrown out, but rebalances waited for {name} {_times(times).lower()}."]
@@ -98,25 +98,23 @@ def _kicked(group: GroupSummary, out: dict[str, int]) -> list[str]:
     return [f"{counted}."]
 
 
-def _to_do(group: GroupSummary, out: dict[str, int], *, follows: bool) -> list[str]:
+def _to_do(group: GroupSummary, out: dict[str, int]) -> list[str]:
     """Return which timeout would have been enough for the most frequent kind, and what to change."""
     kind = Happened(max(out, key=lambda each: (out[each], each)))
-    sentences = _enough(group, kind, group.enough.get(kind, Enough()), follows=follows)
+    sentences = _enough(group, kind, group.enough.get(kind, Enough()))
     do = advice(REASON_OF[kind], group.group_type)[-1:]
     return [*sentences, *(do or ["Look at the broker's log around that time: heartwheel explain server.log."])]
 
 
-def _enough(group: GroupSummary, kind: Happened, enough: Enough, *, follows: bool) -> list[str]:
+def _enough(group: GroupSummary, kind: Happened, enough: Enough) -> list[str]:
     name = timeout_name(kind, group.group_type)
     if name is None:
         return []
     number, who = enough.number, enough.name or "That member"
     if not enough.back:
-        if follows:
-            who = f"{who} is not" if number == 1 else "None of those that were out is"
-            return [f"{who} back until now, so the log does not show which {name} would have been enough."]
-        who = f"{who} was not" if number == 1 else "None of those that were out was"
-        return [f"{who} back by the end of the log, so it does not show which {name} would have been enough."]
+        # Not "by the end of the log": a client id that is seen again later may be that of another member.
+        unseen = f"The log does not show {who}" if number == 1 else "The log shows none of those that were out"
+        return [f"{unseen} back within an hour, so it does not show which {name} would have been enough."]
     were = "was back," if enough.back == 1 else "were back, the last"
     back = f"{who} was back" if number == 1 else f"Of {number} that were out {enough.back} {were}"
     back += f" {length(enough.later_ms)} later"

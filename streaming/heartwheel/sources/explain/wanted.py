@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from difflib import get_close_matches
 from fnmatch import translate
 from typing import Final
 
+import msgspec
+
 from heartwheel.base.errors import HeartwheelError
 from heartwheel.base.phrases import moment
+from heartwheel.readers.live.lane_store import MemberJoined
 from heartwheel.wire.explained import ExplainedEvent
 
 _NAMES_MAX: Final = 20_000
@@ -49,6 +52,20 @@ class Wanted:
         if self._since_ms is not None and event.time_ms < self._since_ms:
             return False
         return self._until_ms is None or event.time_ms < self._until_ms
+
+    def noting(self, returned: Callable[[ExplainedEvent], None]) -> Callable[[MemberJoined], None]:
+        """Return a function that takes each member that joins.
+
+        Args:
+            returned: is called with the removals that they return from, if their events passed before they were back.
+        """
+
+        def joined(member: MemberJoined) -> None:
+            removal = member.removal
+            if removal is not None and self.takes(msgspec.structs.replace(removal, returned_as=None)):
+                returned(removal)
+
+        return joined
 
     @property
     def narrows(self) -> bool:

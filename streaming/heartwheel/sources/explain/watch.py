@@ -30,12 +30,21 @@ class FollowedLog:
         self.groups = Groups()
         self.waiting: deque[ExplainedEvent] = deque()
         """Events that wait."""
+        self._waiting_ids: set[int] = set()
+        """Their identities."""
         self.unnamed: OrderedDict[str, list[ExplainedEvent]] = OrderedDict()
         """Events of Kafka 2.4 whose line does not name the group, by member."""
 
     def note(self, event: ExplainedEvent) -> None:
         """Add an event to those that wait."""
         self.waiting.append(event)
+        self._waiting_ids.add(id(event))
+
+    def take_first(self) -> ExplainedEvent:
+        """Return the first event that waits, which does not wait any more."""
+        event = self.waiting.popleft()
+        self._waiting_ids.discard(id(event))
+        return event
 
     def put_before(self, event: ExplainedEvent, other: ExplainedEvent) -> None:
         """Move the event that was noted last before another of the same time, if that one still waits."""
@@ -153,7 +162,8 @@ class FollowedLog:
         """Note that a member joined, unless several lines say so, and the departure that it returns from."""
         if not member.is_in and self._joined is not None:
             former_id = (out.member_id if out is not None else None) or ""
-            removal = out if out is not None and out.kind in REASON_OF else None
+            is_known = out is not None and out.kind in REASON_OF and id(out) not in self._waiting_ids
+            removal = out if is_known else None
             self._joined(MemberJoined(time_ms, group.group_id, member.member_id, member.name, former_id, removal))
         member.is_in = True
 
@@ -164,6 +174,7 @@ class FollowedLog:
         """
         event.kind, event.reason, event.certainty = Happened.POLL_TIMEOUT, ExpiryReason.POLL_TIMEOUT, "likely"
         event.times_out = times_out
-        if not self.waiting or event.time_ms < self.waiting[0].time_ms:
+        if id(event) not in self._waiting_ids:
             event.explanation = ()
             self.waiting.appendleft(event)
+            self._waiting_ids.add(id(event))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from heartwheel.readers.live.lane_page import LaneSource
-from heartwheel.readers.live.lane_store import LaneStore
+from heartwheel.readers.live.lane_store import LaneStore, MemberJoined
 from heartwheel.readers.live.picture import Picture
 from heartwheel.readers.live.storms import StormRule
 from heartwheel.sources.explain.causes.join import Causes
@@ -15,7 +15,7 @@ from heartwheel.sources.explain.history import HOLD_MS, History
 from heartwheel.sources.explain.order import merged
 from heartwheel.sources.explain.picture import logged_line, show_summary
 from heartwheel.sources.explain.scanned import Scanned
-from heartwheel.sources.explain.shown import rows_of_log
+from heartwheel.sources.explain.shown import id_of_removal, rows_of_log
 from heartwheel.sources.explain.summary import LogSummary
 from heartwheel.sources.watch.history_file import HistoryFile
 from heartwheel.sources.watch.history_times import FactSlice, happened_between
@@ -50,11 +50,19 @@ def older_time(
     """
     picture = Picture(expirations_max=facts_max, triggers_max=2 * facts_max, window_ms=_EVER_MS)
     store, summary = LaneStore(2 * facts_max), LogSummary(follows=True)
+
+    def joined(member: MemberJoined) -> None:
+        store.joined(member)
+        if member.removal is not None and group_id in {"", member.group_id}:
+            if group_id:
+                summary.returned(member.removal)
+            picture.returned(id_of_removal(member.removal), member.time_ms)
+
     with HistoryFile(path, writes=False) as history, history.snapshot():
         begin_ms, slices = _slices(history, from_ms, to_ms, facts_max, group_id)
         near = partial(happened_between, begin_ms - HOLD_MS, to_ms + AROUND_MS)
         facts, causes = merged(history.facts_of(each, group_id) for each in slices), Causes(history.happenings(near))
-        for event in History(history.files(), storm=storm, joined=store.joined, causes=causes).explain(facts):
+        for event in History(history.files(), storm=storm, joined=joined, causes=causes).explain(facts):
             if not group_id:
                 store.add(event)
                 _add_removal(picture, event)
