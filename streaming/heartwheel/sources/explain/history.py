@@ -123,9 +123,8 @@ class History:
         """Return the events that still wait, because the log is over."""
         self._moves.finish()
         self._rebalances.finish(self._end_ms)
-        for event in sorted(self._watch.waiting, key=lambda each: each.time_ms):
+        for event in sorted(self._watch.take_all(), key=lambda each: each.time_ms):
             yield self._done(event)
-        self._watch.waiting.clear()
 
     def _done(self, event: ExplainedEvent) -> ExplainedEvent:
         event.causes = self._causes.of(event) if self._causes is not None else ()

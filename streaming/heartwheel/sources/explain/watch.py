@@ -46,6 +46,13 @@ class FollowedLog:
         self._waiting_ids.discard(id(event))
         return event
 
+    def take_all(self) -> list[ExplainedEvent]:
+        """Return all events that wait, which do not wait any more."""
+        events = list(self.waiting)
+        self.waiting.clear()
+        self._waiting_ids.clear()
+        return events
+
     def put_before(self, event: ExplainedEvent, other: ExplainedEvent) -> None:
         """Move the event that was noted last before another of the same time, if that one still waits."""
         same = 0
