@@ -23,6 +23,7 @@ from heartwheel.sources.explain.run import follow_logs
 from heartwheel.sources.explain.scan import FactReader, Scanned
 from support.broker_logs import REAL
 from support.job import wait_for
+from support.scripted_log import lines_of
 
 LOG = str(REAL / "server.log")
 SCHEMA = Path(__file__).parents[2] / "conf" / "schemas" / "explained-events.schema.json"
@@ -216,6 +217,20 @@ def test_following_a_pipe_ends_with_it() -> None:
     done = subprocess.run(command, input=Path(LOG).read_bytes(), capture_output=True, check=True, timeout=60)
     kinds = [row["kind"] for row in _rows(done.stdout.decode())]
     assert (kinds.count("expired"), kinds.count("poll_timeout")) == (2, 1)
+
+
+@pytest.mark.parametrize("more", [(), ("--follow",)])
+def test_a_leave_that_was_a_poll_timeout_is_counted_once(more: tuple[str, ...]) -> None:
+    """What is read on takes it for a leave until the member is back."""
+    log = lines_of(
+        (0, "[GroupId g] Member Yk3yQq0TSVuRW1yU3oCQeg left the consumer group."),
+        (9, "[GroupId g] Member Yk3yQq0TSVuRW1yU3oCQeg joins the consumer group using the consumer protocol."),
+        new=True,
+    )
+    command = [sys.executable, "-m", "heartwheel", "explain", "-", "--summary", "--json", *more]
+    done = subprocess.run(command, input=log, capture_output=True, check=True, text=True, timeout=60)
+    (group,) = _rows(done.stdout)
+    assert (group["leaves"], group["kicks"]) == (0, {"poll_timeout": 1})
 
 
 def test_a_follower_gives_back_control_while_nothing_comes(tmp_path: Path) -> None:

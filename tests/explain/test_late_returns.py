@@ -178,3 +178,17 @@ def test_a_static_member_that_was_replaced_before_is_one_member() -> None:
     back = f"[GroupId g] Static member {K} with instance id i-1 joins the consumer group using the consumer protocol."
     found = removals(lines_of((0, left), (9, replaced), (600, fenced), (LATE_S, back), new=True))
     assert [event.returned_ms for event in found if event.kind is Happened.EXPIRED] == [START_MS + LATE_S * 1_000]
+
+
+def test_an_older_time_counts_leaves_as_the_whole_log_does(tmp_path: Path) -> None:
+    """A leave that turned out to be a poll timeout takes none of the others back."""
+    log, history = tmp_path / "server.log", tmp_path / "history.db"
+    others = [(number, f"[GroupId g] Member m{number}{K[2:]} left the consumer group.") for number in range(10)]
+    returned = (14, f"[GroupId g] Member {K} joins the consumer group using the consumer protocol.")
+    text = lines_of(*others, (10, f"[GroupId g] Member {K} left the consumer group."), returned, new=True)
+    log.write_text(text)
+    with watching(tmp_path, log, watch={"history_file": str(history)}):
+        pass
+    older = older_time(history, START_MS, START_MS + 20_000, 10_000, "g", storm=StormRule())
+    assert "10 leaves" in verdict(text)
+    assert "10 leaves" in " ".join(older.groups.entries["g"].verdict)

@@ -37,10 +37,10 @@ from heartwheel.front.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from heartwheel.readers.live.lane_store import MemberJoined
     from heartwheel.sources.explain.local_zone import LocalZone
     from heartwheel.sources.explain.scan import Scanned
     from heartwheel.sources.explain.summary import LogSummary
+    from heartwheel.sources.explain.wanted import Wanted
     from heartwheel.sources.watch.log_source import LogSource
     from heartwheel.wire.explained import ExplainedEvent
 
@@ -143,7 +143,7 @@ def explain(
     scanned, sums = Scanned(), LogSummary(whole=not wanted.members)
     shown = _Rows(printer(json=json, silent=summary or unknown or not rows, lines=Lines()), _kinds(only), last)
     try:
-        for event in filter(wanted.takes, _events(source, scanned, wanted.noting(sums.returned), follow=follow)):
+        for event in filter(wanted.takes, _events(source, scanned, wanted, sums, follow=follow)):
             sums.add(event)
             shown.add(event)
     except KeyboardInterrupt:
@@ -242,20 +242,22 @@ def _check_words(
 
 
 def _events(
-    source: LogSource, scanned: Scanned, joined: Callable[[MemberJoined], None], *, follow: bool
+    source: LogSource, scanned: Scanned, wanted: Wanted, sums: LogSummary, *, follow: bool
 ) -> Iterator[ExplainedEvent]:
+    """Yield the events, of which the summary is told what they do not show; for it the logs go on as long as this."""
     if follow:
         from heartwheel.front.cli.signals import stopped_by_signals
 
-        over = threading.Event()
+        sums.follows, over = True, threading.Event()
         with stopped_by_signals(over.set):
-            for events in source.follow(scanned, lambda: not over.is_set(), joined):
+            for events in source.follow(scanned, lambda: not over.is_set(), wanted.noting(sums.returned)):
                 yield from events
                 if events:
                     sys.stdout.flush()
+        sums.follows = False
         return
     with _progress(source.files) as advance:
-        yield from source.explain(scanned, advance, joined)
+        yield from source.explain(scanned, advance, wanted.noting(sums.returned))
 
 
 def _time(text: str | None, option: str, zone: LocalZone) -> int | None:

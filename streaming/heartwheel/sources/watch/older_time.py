@@ -49,7 +49,7 @@ def older_time(
         HeartwheelError: the history cannot be read.
     """
     picture = Picture(expirations_max=facts_max, triggers_max=2 * facts_max, window_ms=_EVER_MS)
-    store, summary = LaneStore(2 * facts_max), LogSummary(follows=True)
+    store, summary = LaneStore(2 * facts_max), LogSummary()
 
     def joined(member: MemberJoined) -> None:
         store.joined(member)
@@ -73,6 +73,7 @@ def older_time(
     if begin_ms > from_ms - AROUND_MS:
         store.known_from_ms = summary.known_from_ms = max(begin_ms, store.known_from_ms or 0)
         picture.known_from(store.known_from_ms)
+    summary.follows = True  # in its words alone: events that have waited are final, as those of a whole log are
     show_summary(picture, summary, Scanned())
     picture.lanes = LaneSource(store, older=partial(older_time, path, storm=storm))
     return picture
