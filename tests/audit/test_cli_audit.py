@@ -12,8 +12,11 @@ import pytest
 
 from audit.engine_runs import SETTINGS, Run, engine_run
 from audit.rich_log import CONFIG, T0, rich_log
+from heartwheel.engine.rules.config import CoordinatorConfig
 from heartwheel.front.cli.app import run as heartwheel
+from heartwheel.front.cli.audit import audit_config
 from heartwheel.front.cli.audit_report import show_report
+from heartwheel.settings import load_settings
 from heartwheel.wire.verdict_rows import ExpirationRow
 
 CLOCK_MS = T0 + 32_000
@@ -182,3 +185,12 @@ def test_a_broken_state_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert _audit(tmp_path, "--until", str(CLOCK_MS), "--state", str(tmp_path / "audit.state")) == 1
     assert "start again without it" in capsys.readouterr().err
     assert (tmp_path / "audit.state").read_bytes() == b"nonsense"
+
+
+def test_the_audit_takes_every_rule_that_can_be_set() -> None:
+    """One that it does not know it would ignore, and judge by its own default."""
+    settings = load_settings(None, {}, []).settings
+    rules = settings.coordinator.model_dump(by_alias=False)
+    config = audit_config(settings)
+    assert {name: getattr(config, name, None) for name in rules} == rules
+    assert CoordinatorConfig(**rules | {"group_overrides": ()}) == CoordinatorConfig()

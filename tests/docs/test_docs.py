@@ -18,6 +18,7 @@ from heartwheel.front.cli.app import app
 from heartwheel.readers.dashboard.docs_page import troubleshooting_page
 from heartwheel.settings import FIELDS, load_settings
 from heartwheel.settings.keys import GONE, SECTIONS, table_of
+from heartwheel.wire.verdicts import ExpiryReason
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs").glob("*.md"))
@@ -204,6 +205,7 @@ def test_the_page_on_the_dashboard_has_its_words() -> None:
     """Reasons are called as on the screen, so that a person finds them."""
     words = (ROOT / "streaming/heartwheel/readers/dashboard/page/js/words.js").read_text(encoding="utf-8")
     page = (ROOT / "docs" / "dashboard.md").read_text(encoding="utf-8")
-    reasons = re.findall(r'(\w+)_timeout: \{\s*label: "([^"]+)"', words)
-    assert len(reasons) == 7
-    assert [label for name, label in reasons if f"| {label} | {name.replace('_', ' ')} timeout |" not in page] == []
+    reasons = re.findall(r'(\w+): \{\s*label: "([^"]+)"', words.partition("const REASONS")[2].partition("\n};")[0])
+    assert {name for name, _ in reasons} == set(ExpiryReason)
+    timers = {label: name.replace("_", " ") for name, label in reasons if name.endswith("_timeout")}
+    assert [label for _, label in reasons if f"| {label} | {timers.get(label, 'none')} |" not in page] == []

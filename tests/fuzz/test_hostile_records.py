@@ -6,6 +6,7 @@ import json
 
 import pytest
 from hypothesis import given, settings
+from msgspec.structs import fields
 
 from fuzz.hostile import EXAMPLES, corpus, records
 from fuzz.oracle import accepted, check_records
@@ -15,6 +16,7 @@ from heartwheel.wire.events import (
     ID_BYTES_MAX,
     PROTOCOLS_MAX,
     TEXT_BYTES_MAX,
+    Event,
     RejectCause,
     RejectedError,
 )
@@ -58,6 +60,14 @@ def test_huge_parts_make_small_rejects(value: bytes, cause: RejectCause) -> None
         decode_event(value)
     assert caught.value.cause is cause
     check_records([(None, value)])
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(Event) if each.type in {str, str | None}])
+def test_every_text_of_an_event_is_bounded(field: str) -> None:
+    """A text that no limit knew would be kept in the state, however long it is."""
+    with pytest.raises(RejectedError) as caught:
+        decode_event(_event(**{"type": "leave", field: "x" * (ID_BYTES_MAX + 1)}))
+    assert caught.value.cause is RejectCause.ID_TOO_LONG
 
 
 def test_a_huge_value_is_refused_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ _AN_HOUR: Final = "1h"
 _DURATIONS: Final = {"session": "30s", "limit": "3h", "every": "24h", "grace": "1h"}
 """An example of each parameter that is a duration."""
 
-_NOT_OF_WORKERS: Final = frozenset({EventType.EXPIRED, EventType.LOAD, EventType.UNLOAD})
+_OF_WORKERS: Final = frozenset({EventType.HEARTBEAT, EventType.JOIN, EventType.SYNC, EventType.COMMIT, EventType.LEAVE})
 
 
 class BeatRecord(NamedTuple):
@@ -125,7 +125,7 @@ def _checked(value: bytes, sessions: SessionLimits) -> BeatRecord:
         event = decode_event(value, size_max=_VALUE_BYTES_MAX)
     except RejectedError as error:
         raise RequestError(400, str(error), "docs/feed.md says what a record holds") from None
-    if event.type in _NOT_OF_WORKERS:
+    if event.type not in _OF_WORKERS:
         raise RequestError(400, f"workers may not send type {event.type}", "send heartbeats and leaves")
     if may_be_relayed(value) and read_feed(value):
         raise RequestError(400, "workers may not name a feed", "leave out feed and at_ms")
