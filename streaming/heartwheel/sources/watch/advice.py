@@ -216,7 +216,8 @@ class _Cases:
 
 
 def _none_back(number: int, name: str) -> str:
-    unknown = "so the log does not show which value would have been enough"
+    unknown = "so it does not show which value would have been enough"
     if number == 1:
-        return f"The member that was removed by {name} did not come back, {unknown}."
-    return f"None of the {count(number, 'member')} that were removed by {name} came back, {unknown}."
+        return f"The log does not show the member that was removed by {name} back within an hour, {unknown}."
+    members = f"none of the {count(number, 'member')} that were removed by {name}"
+    return f"The log shows {members} back within an hour, {unknown}."
