@@ -56,6 +56,7 @@ def test_version_has_its_section_in_the_changelog() -> None:
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(900)  # two environments are installed, and all is built twice
 def test_dist_is_checked_and_reproducible(tmp_path: Path) -> None:
     """`make dist` of the last commit, twice: the same checksums, which are those of the files."""
     clone = tmp_path / "clone"
