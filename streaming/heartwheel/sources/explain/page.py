@@ -71,7 +71,6 @@ class LogPage(Served):
         lines_max = max(LINES_OF_A_TIMELINE, settings.watch.page_events_max)
         self._source = self.picture.lanes = LaneSource(self.lanes, follows=follows, older=older, lines_max=lines_max)
         self._names = names
-        self._follows = follows
         self._summary, self._summed_s, self._is_stale = LogSummary(whole=whole, follows=follows), 0.0, True
         self._doubted = 0
         self._back: list[ExplainedEvent] = []
@@ -129,7 +128,7 @@ class LogPage(Served):
         """Show as ended what was followed: pipes whose writers are gone. A page that is loaded from now on says so."""
         with self.picture.lock:
             self._summary.follows = False
-        self._follows = self._source.follows = False
+        self._source.follows = False
         self._is_stale = True
         self.show([], scanned)
 
@@ -157,8 +156,8 @@ class LogPage(Served):
         last = ""
         if scanned.last_ms is not None:
             zone = "" if scanned.zone_assumed else " UTC"
-            last = f", {'newest line of' if self._follows else 'up to'} {moment(scanned.last_ms)}{zone}"
-        doing = "Following" if self._follows else "From"
+            last = f", {'newest line of' if self._source.follows else 'up to'} {moment(scanned.last_ms)}{zone}"
+        doing = "Following" if self._source.follows else "From"
         whose = "a consumer's own log" if scanned.client_lines and not scanned.coordinator_lines else "the broker's log"
         about = scanned.coordinator_lines + scanned.client_lines
         read = f"{about:,} of {count(scanned.lines, 'line')} {'is' if about == 1 else 'are'} about groups"
