@@ -23,6 +23,9 @@ _FLAGS: Final = (
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
+    # Two processes fewer to talk to: a twentieth of the CPU time.
+    "--in-process-gpu",
+    "--enable-features=NetworkServiceInProcess2",
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
