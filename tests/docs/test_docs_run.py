@@ -23,6 +23,8 @@ from heartwheel.settings import Settings
 from support.group_members import GroupMember
 from support.job import PATIENCE_S, wait_for
 
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof]
+
 ROOT = Path(__file__).parents[2]
 READY = {"run": " members in ", "dashboard": "http://", "tap": ""}
 """Commands that run until they are stopped, and what they print once they work; a tap prints figures now and then."""
@@ -66,20 +68,12 @@ def _has_decided(bootstrap: str) -> bool:
     return clocks.proven_ms(Settings().engine.shards) > 0
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.parametrize(
-    ("page", "heading"),
-    [
-        pytest.param("README.md", "Run it beside a cluster", id="readme"),
-        pytest.param("docs/cluster.md", "Run it beside a cluster", id="page", marks=pytest.mark.proof),
-    ],
-)
-def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/cluster.md"])
+def test_what_a_person_copies_works(page: str, tmp_path: Path) -> None:
     """On a Kafka of its own each command ends well, or works until it is stopped, in the order of the page."""
     env = os.environ | {"HEARTWHEEL_DASHBOARD__PORT": "0"}  # the page's port may be taken on this machine
     with EmbeddedKafka(tmp_path / "broker") as broker, ExitStack() as running:
-        commands = commands_of(page, heading)
+        commands = commands_of(page, "Run it beside a cluster")
         assert [words[0] for words in commands][:3] == ["topics", "doctor", "run"]
         for words in commands:
             placed = [word.replace("kafka:9092", broker.bootstrap).replace("/var/lib", str(tmp_path)) for word in words]
@@ -95,9 +89,6 @@ def test_what_a_person_copies_works(page: str, heading: str, tmp_path: Path) -> 
             assert done.returncode == 0, f"{words}: {done.stdout}{done.stderr}"
 
 
-@pytest.mark.spark
-@pytest.mark.kafka
-@pytest.mark.proof
 def test_a_tap_is_started_as_its_page_says(tmp_path: Path) -> None:
     """Job and tap, with nothing added but where things are: a real consumer is passed on, and the job takes it."""
     with EmbeddedKafka(tmp_path / "broker", request_log=True) as broker, ExitStack() as running:

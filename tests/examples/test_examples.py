@@ -29,7 +29,7 @@ from support.job import wait_for
 from support.late_files import EXAMPLES, beat, check_late_files, minutes, write
 from support.spark_programs import BIN, driver_options
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.proof, pytest.mark.timeout(1200)]
 
 ENV = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
 
@@ -50,7 +50,6 @@ def run(folder: Path, *words: str) -> str:
     return log.read_text()
 
 
-@pytest.mark.proof
 def test_files_with_late_events(tmp_path: Path) -> None:
     """What `tests/spark/test_late_files.py` finds in one Spark, each run as its user starts it."""
     words = [str(BIN / "spark-submit"), *driver_options(), "--master", "local[2]"]
@@ -58,7 +57,6 @@ def test_files_with_late_events(tmp_path: Path) -> None:
     check_late_files(tmp_path, lambda *arguments: run(tmp_path, *words, *arguments))
 
 
-@pytest.mark.proof
 def test_a_declarative_pipeline(tmp_path: Path) -> None:
     """Its second run reads the new file alone, with the sessions of the first one."""
     folder = tmp_path / "pipeline"
@@ -76,7 +74,6 @@ def test_a_declarative_pipeline(tmp_path: Path) -> None:
     assert rows[0]["site"] == "north"
 
 
-@pytest.mark.proof
 def test_devices_on_kafka(kafka_broker: EmbeddedKafka, topics: Callable[[str], str], tmp_path: Path) -> None:
     """What fell silent or said goodbye is in the other topic; what ticks show to be alive is not."""
     bootstrap, topic, output = kafka_broker.bootstrap, topics("events"), topics("gone")

@@ -43,8 +43,8 @@ def test_p6_batches_are_bounded_by_bytes_or_by_the_number_of_short_records(spark
         bound_batches(spark, by_bytes=by_bytes)
         short = _batches(spark, BATCH_RECORDS_MAX + 7, 100)
         assert [batch.records for batch in short] == [BATCH_RECORDS_MAX, 7]
-        long = _batches(spark, 200, MIB)
-        assert sum(batch.records for batch in long) == 200
+        long = _batches(spark, 100, MIB)
+        assert sum(batch.records for batch in long) == 100
         assert max(batch.bytes for batch in long) < 70 * MIB if by_bytes else len(long) == 1
 
 

@@ -154,6 +154,7 @@ def test_joins_reach_the_triggers(live: Job) -> None:
     assert (completed["type"], completed["generation_id"], completed["leader"]) == ("rebalance_completed", 1, "m1")
 
 
+@pytest.mark.proof
 def test_p1_a_job_that_was_frozen_expires_nobody_who_beats(live: Job) -> None:
     """P1: stopped in its tracks for longer than sessions last, as on a paused machine, it expires the silent alone.
 

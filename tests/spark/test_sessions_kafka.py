@@ -155,6 +155,7 @@ def test_ticks_give_a_quiet_partition_a_time(spark: SparkSession, tmp_path: Path
     assert {row["event"] for row in sink.rows()} == {"came", "gone"}
 
 
+@pytest.mark.proof
 def test_without_ticks_a_quiet_partition_is_left_out_once_it_is_idle(
     spark: SparkSession, tmp_path: Path, topic: Topic
 ) -> None:
