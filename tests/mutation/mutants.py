@@ -1336,6 +1336,14 @@ MUTANTS: Final = (
         f"{_EPOCH_PATHS}::test_who_owes_partitions_is_fenced_however_often_it_beats",
     ),
     Mutant(
+        "a member that is asked again to give back takes the fast path",
+        f"{_ENGINE}/engine/rules/epochs/machine.py",
+        "0 if beat.revoking else fingerprint",
+        "fingerprint",
+        "P1",
+        f"{_EPOCH_PATHS}::test_who_is_asked_again_starts_its_timer",
+    ),
+    Mutant(
         "a changed session timeout is not heard of",
         f"{_ENGINE}/engine/shard/shard.py",
         "            self._loader.clear_epoch_fingerprints()\n",

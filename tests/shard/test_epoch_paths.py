@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from heartwheel.engine.shard.shard import Shard
 from heartwheel.proof.testing import LogBuilder, by_group, read_records, run_rules, run_shard, until
 from heartwheel.wire.group_heartbeats import GroupHeartbeat, HeartbeatType
 from heartwheel.wire.requests import decode_request, fingerprint_of
-from heartwheel.wire.verdicts import Kind, Verdict
+from heartwheel.wire.verdicts import ExpiryReason, Kind, Verdict
 from support.epoch_beats import EPOCHS_CONFIG, epoch_logs, mid_life_logs, steady_epoch_logs
 from support.heartbeat_logs import EXAMPLES, T0, cuts_of
 
@@ -109,6 +110,20 @@ def _steady(kind: HeartbeatType, members: int, beats: int) -> LogBuilder:
         for member in range(members):
             log.group_beat(T0 + 300 * (beat + 1), "g", f"m{member}", 1 + members, answer=1 + members, kind=kind)
     return log
+
+
+def test_who_is_asked_again_starts_its_timer() -> None:
+    """P1: a member that owns nothing any more, and is asked all the same, is fenced as by the rules, if it beats on."""
+    beat = GroupHeartbeat(type=HeartbeatType.CONSUMER, group_id="g", member_id="a", member_epoch=0)
+    joins = {"answer_member_epoch": 1, "assignment": {"t": (0, 1)}, "rebalance_timeout_ms": 600}
+    asked = {"member_epoch": 1, "owned": {}, "assignment": {}, "revoking": True}
+    log = LogBuilder()
+    log.add(T0, msgspec.structs.replace(beat, **joins))
+    for at_ms in range(300, 3_000, 300):
+        log.add(T0 + at_ms, msgspec.structs.replace(beat, **asked))
+    verdicts = run_shard(log, clock_ms=_end(log), cuts=[1, 2, 3], config=EPOCHS_CONFIG)
+    assert by_group(verdicts) == by_group(run_rules(log, clock_ms=_end(log), config=EPOCHS_CONFIG))
+    assert [each.expiry_reason for each in verdicts if each.expiry_reason] == [ExpiryReason.REVOCATION_TIMEOUT]
 
 
 @pytest.mark.parametrize("kind", list(HeartbeatType))

@@ -101,7 +101,9 @@ class EpochMachine:
             return consumer_leave.leave(ctx, beat)
         answer = consumer_heartbeat.heartbeat(ctx, beat)
         if answer is Answer.NONE:
-            self._remember_heartbeat(group.members[beat.sender], beat.member_epoch, fingerprint)
+            # One that says `revoking` is no plain reset when it is repeated: what the first one was asked to give back
+            # is gone from its assignment, so the second starts the timer. test_who_is_asked_again_starts_its_timer
+            self._remember_heartbeat(group.members[beat.sender], beat.member_epoch, 0 if beat.revoking else fingerprint)
         return answer
 
     def _remember_heartbeat(self, member: EpochMember, epoch: int, fingerprint: int) -> None:
