@@ -30,6 +30,7 @@ ALERTS = {
     "HeartwheelClockHeld": "clock-held",
     "HeartwheelBrokerClocksApart": "broker-clocks-apart",
     "HeartwheelGroupEmpty": "group-empty",
+    "HeartwheelGroupTooFew": "group-too-few",
     "HeartwheelGroupStorm": "group-storm",
     "HeartwheelGroupFlapping": "group-flapping",
     "HeartwheelGroupLatePolls": "group-late-polls",

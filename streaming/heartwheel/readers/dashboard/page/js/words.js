@@ -108,7 +108,7 @@ const TROUBLES = {
 export const troubleKind = (kind) => ({ label: spaced(kind), icon: "alert", tone: "warn", ...TROUBLES[kind] });
 
 /** Sections of docs/troubleshooting.md about troubles of groups; tests/docs checks them. */
-const TROUBLE_TOPICS = new Set(["group-empty", "group-overdue", "group-storm", "group-flapping", "group-late-polls"]);
+const TROUBLE_TOPICS = new Set(["group-empty", "group-overdue", "group-too-few", "group-storm", "group-flapping", "group-late-polls"]);
 
 /**
  * Return the section of the documentation about one trouble of a group.
